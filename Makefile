@@ -1,0 +1,54 @@
+# make demo | test | lint | bench | docs | clean: needs only Python 3.11 or later and make.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(if $(shell $(p) -c 'import sys; print(int(sys.version_info >= (3, 11)))' 2>/dev/null | grep -x 1),$(p))))
+TESTS ?=
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo    install into $(VENV) and write the memo of examples/flagship"
+	@echo "make test    the whole suite: ruff, mypy, import-linter, pytest"
+	@echo "make lint    the static checks alone"
+	@echo "make bench   the benchmark scripts"
+	@echo "make docs    regenerate the reference pages"
+	@echo "make clean   remove $(VENV), caches and built files"
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Expected Python 3.11 or later on the path; set PYTHON=..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+# Two stamps: people who only run the demo do not wait for the developer tools.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.developer: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed
+	$(BIN)/ridgeline memo examples/flagship
+	@echo "The memo: $(CURDIR)/examples/flagship/memo.html (also memo.md and memo.json beside it)"
+
+lint: $(VENV)/.developer
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest -n auto $(TESTS)
+
+bench: $(VENV)/.installed
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+docs: $(VENV)/.installed
+	$(BIN)/python scripts/docs.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis examples/*/memo.*
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

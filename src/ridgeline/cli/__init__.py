@@ -1,0 +1,1 @@
+"""The command line: `main`, and one thin file per command (parse, call one function, hand over)."""

@@ -1,0 +1,1 @@
+"""Quantities, findings, cases, units, errors, plug-ins: no file formats, no clocks."""

@@ -1,0 +1,1 @@
+"""One planning rule per file; found by walking this folder."""

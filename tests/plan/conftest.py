@@ -1,0 +1,5 @@
+"""Golden files are written and compared as the report's are."""
+
+from tests.report.conftest import golden
+
+__all__ = ["golden"]
