@@ -103,6 +103,14 @@ def test_flags_after_two_dashes_are_left_alone() -> None:
     assert main._hoist(["model", "--debug", "a", "--", "--quiet"]) == ["--debug", "model", "a", "--", "--quiet"]
 
 
+def test_two_words_are_one_command() -> None:
+    assert main._hoist(["trace", "bridge", "x"]) == ["trace bridge", "x"]
+    assert main._hoist(["trace", "--quiet", "bridge", "x"]) == ["--quiet", "trace bridge", "x"]
+    assert main._hoist(["trace", "./bridge"]) == ["trace", "./bridge"]
+    assert main._hoist(["trace bridge", "x"]) == ["trace bridge", "x"]
+    assert main._hoist(["trace"]) == ["trace"]
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--version"]) == 0
     name, number = capsys.readouterr().out.split()

@@ -1,0 +1,1 @@
+"""Drills: made runs with planted causes, to practise on and to test every rule against."""

@@ -1,0 +1,1 @@
+"""One trace rule per file; found by walking this folder."""
