@@ -96,3 +96,26 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00\x01")
     with pytest.raises(InputError, match="UTF-8"):
         read_model(file)
+
+
+def test_infinity_as_python_writes_it(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    sizes = {"vocab_size": 128, "hidden_size": 64, "num_hidden_layers": 2, "num_heads": 8, "head_dim": 16}
+    more = {"state_size": 16, "n_groups": 1, "time_step_limit": [0.0, float("inf")]}
+    text = json.dumps({"model_type": "mamba2", **sizes, **more})
+    assert "Infinity" in text
+    file.write_text(text, encoding="utf-8")
+    assert read_model(file)[0].layers == 2
+
+
+def test_infinity_is_no_size(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"model_type": "llama", "hidden_size": Infinity}', encoding="utf-8")
+    with pytest.raises(InputError, match=r"\$\.hidden_size"):
+        read_model(file)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(CONFIG).encode())
+    assert read_model(file)[0].layers == 2

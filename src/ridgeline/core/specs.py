@@ -70,7 +70,7 @@ def path(loc: tuple[int | str, ...]) -> str:
 def read_text(file: str | Path, *, what: str) -> str:
     """A text file, or an `InputError` in one sentence."""
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return Path(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError.expected(f"{what} as UTF-8 text", "other bytes", where=f"{file}, byte {error.start}") from None
     except OSError as error:
@@ -86,17 +86,13 @@ def read_toml(file: str | Path, *, what: str = "TOML file") -> dict[str, Any]:
 
 
 def read_json(file: str | Path, *, what: str = "JSON file") -> Any:
-    """A JSON file; NaN and infinities are refused."""
+    """A JSON file. ``Infinity`` and ``NaN``, which Python's writers put there, are read as floats."""
     text = read_text(file, what=what)
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         hint = "the file seems cut short" if error.pos >= len(text.rstrip()) - 1 else ""
         place = f"{file}, line {error.lineno}, column {error.colno}"
         raise InputError.expected(f"a whole {what}", error.msg, where=place, hint=hint) from None
     except (RecursionError, ValueError) as error:
         raise InputError.expected(f"a plain {what}", str(error), where=str(file)) from None
-
-
-def _refuse(name: str) -> float:
-    raise ValueError(f"{name} is not a number of JSON")
