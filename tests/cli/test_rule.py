@@ -22,6 +22,13 @@ def test_page_has_the_headings(ridgeline: Any, code: str) -> None:
     assert ridgeline("rule", code, "--json").json["code"] == code
 
 
+@pytest.mark.parametrize("code", list(rules()))
+def test_a_page_fits_the_terminal_and_keeps_every_word(ridgeline: Any, code: str) -> None:
+    out = ridgeline("rule", code).out
+    assert max(map(len, out.splitlines())) <= 80
+    assert rules()[code].page.split() == out[out.index("## ") :].split()
+
+
 def test_an_unknown_code_is_bad_input(ridgeline: Any) -> None:
     done = ridgeline("rule", "Z999")
     assert (done.code, done.out) == (2, "")

@@ -1,5 +1,7 @@
 """``ridgeline rule``."""
 
+import re
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,6 +10,9 @@ from ridgeline.cli import _talk
 
 if TYPE_CHECKING:
     from ridgeline.core.finding import Rule
+
+_WIDTH = 80
+_OPENS = re.compile(r"#|(?:\d+\.|-) |threshold: ")  # a line that is not the rest of the one before
 
 
 def command(
@@ -37,4 +42,23 @@ def _page(item: "Rule") -> str:
     lines = [f"{item.code}  {item.title}"]
     if item.threshold is not None:
         lines.append(f"threshold: {formats.show(item.threshold)} ({item.threshold.note}); ridgeline.toml changes it")
-    return "\n".join([*lines, "", item.page])
+    return "\n".join([*_wrapped("\n".join(lines)), "", *_wrapped(item.page)])
+
+
+def _wrapped(page: str) -> list[str]:
+    """Markdown for a terminal: paragraphs and items refilled to its width, headings and blank lines as they are."""
+    items: list[str] = []
+    for line in page.splitlines():
+        opens = not line.strip() or _OPENS.match(line) or not items or not items[-1] or items[-1].startswith("#")
+        items = [*items, line] if opens else [*items[:-1], f"{items[-1]} {line.strip()}"]
+    return [line for item in items for line in _filled(item)]
+
+
+def _filled(item: str) -> list[str]:
+    indent = _indent(item)
+    return textwrap.wrap(item, _WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) or [""]
+
+
+def _indent(item: str) -> str:
+    found = re.match(r"(?:\d+\.|-) ", item)
+    return " " * len(found.group()) if found else ""
