@@ -71,6 +71,28 @@ def sheet(case: "Case", tables: Sequence[str] = ()) -> str:
     return render(case.to_json(), tables)
 
 
+def report(case: "Case", folder: Path, name: str, *, as_json: bool, with_markdown: bool = False) -> None:
+    """Print the card (or the document), and write the page and the document into the folder.
+
+    The card comes first: drawing the page takes longer than most analyses.
+    """
+    from ridgeline.core.case import dumps
+    from ridgeline.report import html, markdown, terminal
+
+    document = case.to_json()
+    text = dumps(document)
+    folder.mkdir(parents=True, exist_ok=True)
+    page, numbers = folder / f"{name}.html", folder / f"{name}.json"
+    if as_json:
+        print(text, end="", flush=True)
+    else:
+        emit_card(terminal.card(document, report_path=str(page), case_path=str(numbers)))
+    numbers.write_text(text, encoding="utf-8")
+    if with_markdown:
+        (folder / f"{name}.md").write_text(markdown.render(document), encoding="utf-8")
+    page.write_text(html.render(document), encoding="utf-8")
+
+
 def hand_over(case: "Case", card: Callable[["Case"], str], *, as_json: bool, output: Path | None = None) -> None:
     """Print a case (as a card, or whole with ``--json``), write it where asked, and exit 1 if a finding failed."""
     document = case.dumps()

@@ -84,23 +84,13 @@ def command_line(name: str, *words: str) -> str:
 
 
 def written(case: "Case", folder: Path, name: str, *, as_json: bool, inputs: Sequence[Path] = ()) -> None:
-    """Print the card (or the document), write the page and the document into the folder, exit 1 if a finding failed.
+    """Print and write a report, which must not join the files it is about.
 
-    The card comes first: drawing the page takes longer than all the analysis. Raises `InputError` where the
-    folder is one of the inputs, whose files a report must not join.
+    Raises `InputError` where the folder is one of the inputs.
     """
     from ridgeline.core.errors import InputError
-    from ridgeline.report import html, terminal
 
     for path in inputs:
         if path.is_dir() and folder.resolve() == path.resolve():
             raise InputError.expected("a folder of its own for the report", str(folder), where="-o")
-    document, text = case.to_json(), case.dumps()
-    folder.mkdir(parents=True, exist_ok=True)
-    page, numbers = folder / f"{name}.html", folder / f"{name}.json"
-    if as_json:
-        print(text, end="", flush=True)
-    else:
-        _talk.emit_card(terminal.card(document, report_path=str(page), case_path=str(numbers)))
-    numbers.write_text(text, encoding="utf-8")
-    page.write_text(html.render(document), encoding="utf-8")
+    _talk.report(case, folder, name, as_json=as_json)

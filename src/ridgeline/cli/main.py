@@ -19,7 +19,7 @@ import typer
 
 from ridgeline.cli import _talk
 
-EXIT_FAILED, EXIT_INPUT, EXIT_BUG, EXIT_INTERRUPTED = 1, 2, 3, 130
+EXIT_FAILED, EXIT_INPUT, EXIT_BUG = 1, 2, 3
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ANYWHERE = ("--debug", "--quiet")  # accepted before or after the command

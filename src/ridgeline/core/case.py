@@ -165,7 +165,7 @@ class Case:
 
     def dumps(self) -> str:
         """The document as text, refusing NaN and infinity."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return dumps(self.to_json())
 
     def _finding_json(self, finding: Finding) -> Json:
         return {
@@ -190,6 +190,11 @@ class Case:
             "templates": list(section.paragraphs),
             "show": list(section.show),
         }
+
+
+def dumps(document: Json) -> str:
+    """A case document as the text of its file, refusing NaN and infinity."""
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def tool_version() -> str:

@@ -12,7 +12,7 @@ from ridgeline.trace.levels.op_flops import Gemm
 
 COMPUTE, COMM, COPY = 7, 20, 24  # streams
 HOST_NS = 16_000  # of an operator on the host, its launch included
-BF16, FP32, INT64 = "c10::BFloat16", "float", "long int"
+BF16, FP32 = "c10::BFloat16", "float"
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 Shapes = tuple[tuple[int, ...], ...]
 
