@@ -32,6 +32,11 @@ def data_dir() -> Path:
     return folder
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument: what they hold may differ between workers (gzip stores the second it ran in)."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what is marked ``data`` where the data is absent; insist on the mark where ``data_dir`` is used."""
     absent = not _data_dir().is_dir()
