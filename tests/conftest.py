@@ -8,8 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# a shared machine is slow at times: a deadline would make honest tests flaky
-hypothesis.settings.register_profile("house", deadline=None)
+# A shared machine is slow at times: a deadline would make honest tests flaky. The same examples each time, so that a
+# change is judged by what it changes; RIDGELINE_FUZZ=1 looks for new ones.
+hypothesis.settings.register_profile("house", deadline=None, derandomize=not os.environ.get("RIDGELINE_FUZZ"))
 hypothesis.settings.load_profile("house")
 
 

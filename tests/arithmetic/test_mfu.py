@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.arithmetic.worked import number, printed, q
 
-from ridgeline.arithmetic.mfu import budget, hfu, hfu_of_mfu, ideal_time, mfu, pipeline_utilization, step_flops
+from ridgeline.arithmetic.mfu import (
+    budget,
+    hfu,
+    hfu_of_mfu,
+    ideal_time,
+    mfu,
+    pipeline_utilization,
+    points_of,
+    step_flops,
+)
 from ridgeline.core.errors import InputError
 
 SECONDS = st.floats(min_value=1e-3, max_value=1e4)
@@ -85,3 +94,10 @@ def test_pipeline_of_candidates() -> None:
 def test_no_stage_is_refused() -> None:
     with pytest.raises(InputError, match="at least 1"):
         pipeline_utilization(q(8, "1", "M"), q(0, "1", "S"))
+
+
+def test_points_of_lost_seconds() -> None:
+    ideal, step, lost = (q(value, "s") for value in (4.0, 10.0, 2.0))
+    found = points_of(ideal, step, lost, "lost.points")
+    assert found.name == "lost.points"
+    assert number(found) == pytest.approx(50 - 40)

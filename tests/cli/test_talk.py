@@ -55,3 +55,17 @@ def test_card_lines_up_and_marks_in_words() -> None:
         "largest one      20.0  <- chosen",
         "a note",
     ]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_reader_that_goes_away_loses_the_card_and_not_the_report(
+    as_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", gone)
+    with pytest.raises(BrokenPipeError):
+        _talk.report(case_with(), tmp_path, "case", as_json=as_json)
+    assert (tmp_path / "case.json").read_text().startswith("{")
+    assert "</html>" in (tmp_path / "case.html").read_text()

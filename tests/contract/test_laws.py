@@ -36,7 +36,7 @@ def test_sources_names_and_convention(law: Law) -> None:
         assert item.source == law.source
         assert item.kind == "published"
     assert set(law.constants) >= CONSTANTS[law.kind]
-    assert (law.kind == "power") == bool(law.predicts)
+    assert (law.kind in ("power", "hyperparameter")) == bool(law.predicts)
 
 
 def test_a_missing_range_is_said(law: Law) -> None:

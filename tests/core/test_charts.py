@@ -116,3 +116,35 @@ def test_many_cells_leave_their_figures_to_the_table() -> None:
     columns = (Column("rank", "Rank"), Column("part", "Part"), Column("away", "Away", "ms"))
     table = Table("Cells", columns, tuple((f"rank{i}", f"part{j}", 1.5) for i in range(41) for j in range(4)))
     assert "1.50" not in words(charts.cells(table, "rank", "part", "away"), table)
+
+
+RUNS = Table(
+    "Runs",
+    (Column("c", "Compute", "FLOP"), Column("loss", "Loss", "nat"), Column("budget", "Budget"), Column("role", "Row")),
+    (
+        (1e18, 3.0, "1e18", "run"), (1e19, 2.7, "1e18", "run"),
+        (1e18, 3.01, "1e18", "fit"), (1e19, 2.69, "1e18", "fit"),
+        (5e18, 2.8, "1e18", "vertex"), (1e20, 2.5, "2e18", "held"), (1e21, 2.2, "2e18", "forecast"),
+        (1e20, 2.4, "2e18", "fit"),
+    ),
+)  # fmt: skip
+
+
+def test_curves_draw_every_role_in_its_own_mark() -> None:
+    spec = charts.curves(RUNS, "c", "loss", "budget", "role", look=Look(log_x=True))
+    drawn = {layer["transform"][0]["filter"].split('"')[-2]: layer for layer in spec["layer"] if "transform" in layer}
+    assert set(drawn) == set(charts.ROLES)
+    assert drawn["vertex"]["mark"]["shape"] == "diamond"
+    assert drawn["held"]["mark"]["filled"] is False
+    assert {"1e18", "2e18"} <= set(words(spec, RUNS))  # the lines carry their names, at the end of the fit
+
+
+def test_the_band_of_curves_spans_the_two_columns() -> None:
+    spec = charts.curves(RUNS, "c", "loss", "budget", "role", band=("loss", "c"))
+    (area,) = [layer for layer in spec["layer"] if layer["mark"]["type"] == "area"]
+    assert (area["encoding"]["y"]["field"], area["encoding"]["y2"]["field"]) == ("loss", "c")
+
+
+def test_a_strip_has_one_lane_per_group_and_its_mark() -> None:
+    texts = words(charts.strip(RUNS, "budget", "loss", (2.5, "typical")), RUNS)
+    assert {"1e18", "2e18", "typical", "Loss (nat)"} <= set(texts)

@@ -42,6 +42,12 @@ def test_links_of_the_docs_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_every_page_is_on_its_shelf() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    names = sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md"))
+    assert [name for name in names if name != "README.md" and f"]({name})" not in index] == []
+
+
 def is_overload(node: ast.FunctionDef | ast.ClassDef) -> bool:
     return any(isinstance(d, ast.Name) and d.id == "overload" for d in node.decorator_list)
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ridgeline.arithmetic.hlo import HloModule
+from ridgeline.arithmetic.hlo_collectives import collectives
+from ridgeline.arithmetic.hlo_cost import totals
 from ridgeline.core.finding import Finding, Verdict
 from ridgeline.core.plugins import find_rule
 from ridgeline.trace import hlo, wire
 from ridgeline.trace.analyse import analyse
 from ridgeline.trace.events import Category, Kind
 from ridgeline.trace.facts import TraceFacts
-from ridgeline.trace.hlo import HloModule
-from ridgeline.trace.hlo_collectives import collectives
-from ridgeline.trace.hlo_cost import totals
 from ridgeline.trace.hlo_diff import difference
 from ridgeline.trace.hlo_resharding import reshardings
 from ridgeline.trace.levels import l0

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from tests.trace.runs import context, number
 
+from ridgeline.arithmetic.geometry import GeometryAudit, Padded
 from ridgeline.arithmetic.shape import Shape, model
 from ridgeline.core.specs import build
 from ridgeline.trace.context import RunContext, RunFile, read_context
-from ridgeline.trace.geometry import GeometryAudit, Padded, audit_geometry
+from ridgeline.trace.geometry import audit_geometry
 
 
 def shaped(

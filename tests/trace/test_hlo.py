@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ridgeline.arithmetic.hlo import HloModule, Shape, is_hlo, parse
 from ridgeline.core.errors import InputError
-from ridgeline.trace.hlo import HloModule, Shape, is_hlo, parse, read
+from ridgeline.trace.hlo import read
 
 LOOP = """HloModule jit_step, is_scheduled=true, num_partitions=8, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ridgeline.trace.hlo import HloModule, parse, read
+from ridgeline.arithmetic.hlo import HloModule, parse
+from ridgeline.trace.hlo import read
 from ridgeline.trace.hlo_diff import difference
 
 OPS = {

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.trace.synthetic import Table
 
+from ridgeline.arithmetic.hlo import HloModule, parse
 from ridgeline.trace.events import Kind, Run
-from ridgeline.trace.hlo import HloModule, parse
 from ridgeline.trace.hlo_join import with_modules
 
 START = (

@@ -44,6 +44,16 @@ def _utilization(name: str, flops: Quantity, chips: Quantity, peak: Quantity, st
     return derive(name, "flops/(chips*peak*step)", "%", flops=flops, chips=chips, peak=peak, step=step_time)
 
 
+def points_of(ideal: Quantity, step: Quantity, lost: Quantity, name: str) -> Quantity:
+    """``name`` (percent): MFU points that ``lost`` seconds of a step are worth alone: ideal/(step - lost) - ideal/step.
+
+    MFU is not linear in the step: the same seconds are worth more points on a shorter one.
+    """
+    inputs = {"ideal": ideal, "step": step, "lost": lost}
+    found = derive(name, "ideal/(step - lost) - ideal/step", "%", **inputs)
+    return found.titled("MFU points that the seconds are worth", "alone, from the step as it is")
+
+
 def hfu_of_mfu(model_flops_utilization: Quantity, recomputed: Quantity, prefix: str = "") -> Quantity:
     """``hfu.with_recompute`` (percent): HFU = MFU*(3 + recomputed)/3.
 

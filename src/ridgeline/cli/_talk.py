@@ -83,14 +83,24 @@ def report(case: "Case", folder: Path, name: str, *, as_json: bool, with_markdow
     text = dumps(document)
     folder.mkdir(parents=True, exist_ok=True)
     page, numbers = folder / f"{name}.html", folder / f"{name}.json"
-    if as_json:
-        print(text, end="", flush=True)
-    else:
-        emit_card(terminal.card(document, report_path=str(page), case_path=str(numbers)))
     numbers.write_text(text, encoding="utf-8")
     if with_markdown:
         (folder / f"{name}.md").write_text(markdown.render(document), encoding="utf-8")
-    page.write_text(html.render(document), encoding="utf-8")
+    try:
+        if as_json:
+            print(text, end="", flush=True)
+        else:
+            emit_card(terminal.card(document, report_path=str(page), case_path=str(numbers)))
+            sys.stdout.flush()
+    finally:  # a reader that went away loses the card, not the page
+        page.write_text(html.render(document), encoding="utf-8")
+
+
+def plain_card(case: "Case") -> str:
+    """The card as text."""
+    from ridgeline.report import terminal
+
+    return terminal.card(case.to_json())
 
 
 def hand_over(case: "Case", card: Callable[["Case"], str], *, as_json: bool, output: Path | None = None) -> None:

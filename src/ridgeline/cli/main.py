@@ -19,6 +19,8 @@ import typer
 
 from ridgeline.cli import _talk
 
+# Our matrices are small and worked in threads of our own; those of BLAS would only wait for one another.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 EXIT_FAILED, EXIT_INPUT, EXIT_BUG = 1, 2, 3
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

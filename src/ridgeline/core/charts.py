@@ -7,7 +7,7 @@ in decades, and series carry their names at their ends instead of in a legend.
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,13 @@ from ridgeline.core.quantity import Quantity
 
 Spec = dict[str, Any]
 ACTIVITIES = ("compute", "communication", "copies", "host", "idle")
+ROLES: dict[str, Spec] = {  # of a row of `curves`, in drawing order
+    "fit": {},
+    "run": {"filled": True, "size": 34, "opacity": 0.75},
+    "held": {"filled": False, "size": 60, "strokeWidth": 1.5},
+    "vertex": {"filled": True, "shape": "diamond", "size": 130},
+    "forecast": {"filled": True, "shape": "square", "size": 110},
+}
 _COUNTED = ("tokens", "params", "chips", "requests", "$")
 _PLAIN = {"": "", "1": "", "%": "%", "USD": "$", "s": "seconds", "day": "days", "h": "hours"}
 _FLAT: Spec = {"labelLimit": 180, "domain": False, "ticks": False}
@@ -66,6 +73,48 @@ def points(table: Table, x: str, y: str, label: str = "", series: str = "", look
     return _layered(encoding, [*layers, *_marks(look)], table, look)
 
 
+def curves(table: Table, x: str, y: str, series: str, role: str, band: tuple[str, str] | None = None,
+           look: Look | None = None) -> Spec:  # fmt: skip
+    """Measured points and the lines fitted to them, one colour per ``series``, which is named at its line's end.
+
+    The column ``role`` says what a row is: ``run`` (a dot), ``fit`` (on the line), ``vertex`` (a diamond), ``held``
+    (measured and kept out of the fit: a ring) or ``forecast`` (a square). ``band`` names the columns of an interval
+    around the line.
+    """
+    look = look or Look()
+    encoding = _axes(table, x, y, look) | {"color": _color(table, series)}
+    of = {name: {"transform": [{"filter": f"datum[{json.dumps(role)}] === {json.dumps(name)}"}]} for name in ROLES}
+    layers: list[Spec] = []
+    if band:
+        low, high = ({"field": _field(name), "type": "quantitative"} for name in band)
+        ends = {"y": {**encoding["y"], **low}, "y2": {"field": high["field"]}}
+        layers.append({**of["fit"], "mark": {"type": "area", "opacity": 0.18}, "encoding": ends})
+    layers.append({**of["fit"], "mark": {"type": "line"}})
+    for name, mark in ROLES.items():
+        if name != "fit":
+            layers.append({**of[name], "mark": {"type": "point", **mark}})
+    drawn = _index(table, role)
+    lines = replace(table, rows=tuple(row for row in table.rows if row[drawn] == "fit"))
+    layers += _end_labels(lines, x, y, series, look)
+    return _layered(encoding, [*layers, *_marks(look)], table, look)
+
+
+def strip(table: Table, group: str, value: str, mark: tuple[float, str] | None = None) -> Spec:
+    """One dot per row along a horizontal axis, a lane for each value of ``group`` in the table's order."""
+    lanes = list(dict.fromkeys(str(row[_index(table, group)]) for row in table.rows))
+    encoding: Spec = {
+        "y": {"field": _field(group), "type": "nominal", "sort": lanes, "title": None, "axis": _NARROW},
+        "x": {**_axis(table, value, log=False), "scale": {"zero": False, "nice": True}},
+    }
+    look = Look(mark_x=(mark,) if mark else ())
+    dots = [{"mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.6}}, *_marks(look)]
+    return {
+        **_layered(encoding, dots, table, look),
+        "height": {"step": 24 if len(lanes) <= 20 else 14},
+        "padding": _beside(lanes),
+    }
+
+
 def bars(table: Table, label: str, value: str, series: str = "") -> Spec:
     """Horizontal bars in the table's order, the value written at the end; with ``series`` they are stacked."""
     names = list(dict.fromkeys(str(row[_index(table, label)]) for row in table.rows))
@@ -89,6 +138,7 @@ def bars(table: Table, label: str, value: str, series: str = "") -> Spec:
         "encoding": encoding,
         "layer": layers,
         "height": {"step": 30 if len(names) <= 15 else 18},
+        "padding": _beside(names),
     }
 
 
@@ -206,7 +256,8 @@ def _axis(table: Table, name: str, log: bool) -> Spec:
     if log:
         positive = [figure for figure in _figures(table, name) if figure > 0] or [1.0]
         result["scale"] = {"type": "log", "nice": False}
-        result["axis"] = {"values": _decades(min(positive), max(positive)), "labelExpr": _decade_labels(column.unit)}
+        ticks = {"values": _decades(min(positive), max(positive)), "labelSeparation": 6}  # on a phone every second one
+        result["axis"] = {**ticks, "labelExpr": _decade_labels(column.unit)}
     elif axis["format"] == "~s":
         axis["labelExpr"] = "replace(datum.label, 'G', 'B')"
     else:

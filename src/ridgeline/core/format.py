@@ -142,6 +142,11 @@ def fill(template: str, write: Callable[[str, int], str]) -> str:
     return PLACEHOLDER.sub(lambda m: write(m.group(1), int(m.group(2) or 3)), template)
 
 
+def parenthesised(text: str) -> str:
+    """A text without braces, which would cite a quantity in a sentence."""
+    return text.replace("{", "(").replace("}", ")")
+
+
 def printable(text: str) -> str:
     """A text that moves no cursor: names from files may hold terminal codes. What cannot be seen becomes U+FFFD."""
     return _UNSEEN.sub("\ufffd", text)

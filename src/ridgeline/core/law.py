@@ -16,9 +16,23 @@ CONSTANTS = {
     "power": {"a", "b"},
     "exponents": {"params", "tokens"},
     "ratio": {"ratio"},
+    "kaplan": {"alpha_N", "alpha_D", "N_c", "D_c"},
+    "farseer": {"h1", "s1", "alpha", "h2", "s2", "beta", "h3", "s3", "gamma"},
+    "overtraining": {"E", "a", "b", "eta"},
+    "routed": {"a", "b", "c", "d", "E_start", "E_max"},
+    "precision": {
+        *("A", "alpha", "B", "beta", "E", "g_w", "n_w", "g_a", "n_a", "g_kv", "n_kv"),
+        *("C_T", "gamma_D", "gamma_N", "g_post"),
+    },
+    "distillation": {"A", "B", "alpha", "beta", "gamma", "c0", "c1", "f1", "d1"},
+    "multi_power": {"L0", "A", "alpha", "B", "C", "beta", "gamma"},
+    "hyperparameter": {"coefficient", "params", "tokens", "compute"},
+    "vocabulary": {"E", "A1", "alpha1", "A2", "alpha2", "B", "beta"},
+    "downstream": {"floor", "gain", "steepness", "midpoint"},
+    "downstream_exponential": {"epsilon", "k", "gamma"},
     "moe_joint": {"a", "alpha", "delta", "gamma", "b", "beta", "omega", "zeta", "E_start", "E_max", "c"},
     "moe_fine_grained": {"a", "alpha", "b", "beta", "g", "gamma", "c"},
-    "moe_sparsity": {"a", "b", "c", "d", "e", "alpha", "beta", "lambda", "delta", "gamma"},
+    "moe_sparsity": {"a", "b", "c", "d", "e", "alpha", "beta", "lam", "delta", "gamma"},
 }
 _KEYS = {"name", "kind", "predicts", "aliases", "params", "note", "source", "constants", "fitted"}
 _FITTED_UNITS = {"params": "param", "tokens": "token", "compute": "FLOP"}
@@ -30,7 +44,8 @@ class Law:
 
     ``kind`` says how the constants are used: ``parametric`` L = E + A/N^alpha + B/D^beta; ``coupled``
     L = E + (A/N^alpha + B/D^beta)^gamma; ``power`` a*C^b gives what ``predicts`` names; ``exponents`` only how
-    the optimum moves with C; ``ratio`` D = ratio*N; ``data_constrained`` and ``moe_*`` as the law's note writes.
+    the optimum moves with C; ``ratio`` D = ratio*N; every other kind is that of a form of ``forecast/laws``, whose
+    formula it has.
     ``fitted`` holds the range of the runs behind it, where that was read.
     """
 
@@ -85,6 +100,8 @@ def _predicts(data: Mapping[str, Any], kind: str) -> str:
     value = data.get("predicts", "")
     if kind == "power" and value not in ("params", "tokens"):
         raise InputError.expected("params or tokens", value, where="$.predicts")
+    if kind == "hyperparameter" and value not in ("lr", "batch"):
+        raise InputError.expected("lr or batch", value, where="$.predicts")
     return str(value)
 
 

@@ -7,7 +7,7 @@ from ridgeline.core import units
 from ridgeline.core.errors import InputError
 
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*$")
-_COUNT_SUFFIX = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12, "p": 10**15, "q": 10**15}
+COUNT_SUFFIX = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12, "p": 10**15, "q": 10**15}
 _NOUNS = re.compile(r"\s*(tokens?|params?|parameters?|chips?)$", re.IGNORECASE)
 _TIME_NAMES = {"d": "day", "days": "day", "hours": "h", "hr": "h", "m": "min", "mins": "min", "years": "year",
                "weeks": "week", "w": "week", "sec": "s", "seconds": "s"}  # fmt: skip
@@ -31,9 +31,9 @@ def count(text: str | float, *, where: str, what: str = "a count") -> int | floa
     expected = f"{what} such as 70B, 15T or 1e12"
     value, suffix = number(str(text), where=where, expected=expected)
     suffix = _NOUNS.sub("", suffix).lower()
-    if suffix not in _COUNT_SUFFIX:
+    if suffix not in COUNT_SUFFIX:
         raise InputError.expected(expected, text, where=where, hint="suffixes: k, M, B (or G), T, P")
-    return positive(value * _COUNT_SUFFIX[suffix], where=where, what=what)
+    return positive(value * COUNT_SUFFIX[suffix], where=where, what=what)
 
 
 def context(text: str | int, *, where: str) -> int:

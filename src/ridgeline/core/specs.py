@@ -2,11 +2,11 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from ridgeline.core.errors import InputError, did_you_mean
 
@@ -17,6 +17,17 @@ class Spec(BaseModel):
     """A frozen input without unknown fields: a misspelt field is an error, never ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+def typed(read: Callable[..., Any], where: str, **options: Any) -> BeforeValidator:
+    """A field that people type (``"15T"``, ``"30d"``, 8192): ``read`` of `ridgeline.core.parse` makes its value."""
+
+    def validate(value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise InputError.expected("a text or a number", value, where=where)
+        return read(value if isinstance(value, str) else repr(value), where=where, **options)
+
+    return BeforeValidator(validate)
 
 
 def build(model: type[M], data: Mapping[str, Any], *, where: str = "") -> M:

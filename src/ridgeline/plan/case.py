@@ -20,7 +20,7 @@ def case_of(plan: Plan, *, command: str = "", config: RuleConfig | None = None) 
     study = plan.study
     case = Case("plan", study.name or tables.describe(plan.cluster), command=command)
     _quantities(case, plan)
-    case.add_findings(run_rules(plugins.rules().values(), plan, config, family="P"))
+    case.add_findings(run_rules(plugins.rules().values(), plan, config, family="P1"))
     case.sections = [_question(plan), *_sections(case, plan)]
     case.decision, case.because = _decision(plan), _because(plan)
     return case

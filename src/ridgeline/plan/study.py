@@ -4,7 +4,6 @@ Values are what people type (``"1000xH100"``, ``"30d"``, ``"15T"``, ``"8k"``). E
 a default of `core/data/planning.toml`, which then shows up among the assumptions, or simply not checked.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,7 +14,7 @@ from ridgeline.core import format as formats
 from ridgeline.core import parse
 from ridgeline.core.catalog import constant
 from ridgeline.core.errors import InputError, located
-from ridgeline.core.specs import Spec, build, read_toml
+from ridgeline.core.specs import Spec, build, read_toml, typed
 
 Bits = Literal[4, 8, 16]
 # Beyond any cluster, patience, model and corpus: a typing error.
@@ -23,21 +22,12 @@ MOST_CHIPS, LONGEST_S = 10**7, 100 * 365 * 86400
 LEAST_PARAMS, MOST_PARAMS, MOST_TOKENS = 10**4, 10**16, 10**20
 
 
-def _parsed(read: Callable[..., Any], where: str, **options: Any) -> BeforeValidator:
-    def validate(value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise InputError.expected("a text or a number", value, where=where)
-        return read(value if isinstance(value, str) else repr(value), where=where, **options)
-
-    return BeforeValidator(validate)
-
-
 def _tokens(where: str, what: str = "tokens") -> BeforeValidator:
-    return _parsed(_bounded, where, what=what, least=0, most=MOST_TOKENS)
+    return typed(_bounded, where, what=what, least=0, most=MOST_TOKENS)
 
 
 def _params(where: str) -> BeforeValidator:
-    return _parsed(_bounded, where, what="parameters", least=LEAST_PARAMS, most=MOST_PARAMS)
+    return typed(_bounded, where, what="parameters", least=LEAST_PARAMS, most=MOST_PARAMS)
 
 
 def _bounded(text: str, *, where: str, what: str, least: float, most: float) -> int | float:
@@ -63,8 +53,8 @@ class _Table(Spec):
 class Budget(_Table):
     """``[budget]``: the cluster, the time and what they cost."""
 
-    chips: Annotated[tuple[int, str], _parsed(parse.chips, "$.budget.chips")]
-    days: Annotated[float, _parsed(parse.duration, "$.budget.days", bare="day")]  # held in seconds
+    chips: Annotated[tuple[int, str], typed(parse.chips, "$.budget.chips")]
+    days: Annotated[float, typed(parse.duration, "$.budget.days", bare="day")]  # held in seconds
     mfu: float | None = Field(None, gt=0, le=1)
     dtype: str = "bf16"
     dollars_per_chip_hour: float | None = Field(None, gt=0, le=1e4)
@@ -85,12 +75,12 @@ class Budget(_Table):
 class Need(_Table):
     """``[need]``: one interactive turn, and how many chips one conversation may occupy."""
 
-    prefill: Annotated[int, _parsed(parse.context, "$.need.prefill")] = 8192
-    decode: Annotated[int, _parsed(parse.context, "$.need.decode")] = 128
-    overhead: Annotated[float | None, _parsed(parse.duration, "$.need.overhead", zero=True)] = (
+    prefill: Annotated[int, typed(parse.context, "$.need.prefill")] = 8192
+    decode: Annotated[int, typed(parse.context, "$.need.decode")] = 128
+    overhead: Annotated[float | None, typed(parse.duration, "$.need.overhead", zero=True)] = (
         None  # planning.turn_overhead
     )
-    budget: Annotated[float, _parsed(parse.duration, "$.need.budget")]
+    budget: Annotated[float, typed(parse.duration, "$.need.budget")]
     chips_per_conversation: int = Field(8, gt=0, le=2**20)
     chip: str = ""  # the serving device; empty: the training device
     also: tuple[str, ...] = ()  # further serving devices to compare
@@ -143,7 +133,7 @@ class Study(_Table):
     moe: Moe | None = None
     laws: tuple[str, ...] = ()  # empty: all that give an optimum; the first one decides
     vocab: int | None = Field(None, gt=0, le=2**24)
-    sequence: Annotated[int | None, _parsed(parse.context, "$.sequence")] = None  # planning.seq_len
+    sequence: Annotated[int | None, typed(parse.context, "$.sequence")] = None  # planning.seq_len
 
 
 def read_study(folder: str | Path) -> tuple[Study, Path]:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from ridgeline.core.errors import InputError
+from ridgeline.core.lost import Loss
 from ridgeline.trace import dumps, salvage
 from ridgeline.trace.audit import audit
 from ridgeline.trace.context import RunContext
 from ridgeline.trace.dumps import Dumps
-from ridgeline.trace.events import Events, Loss, Run
+from ridgeline.trace.events import Events, Run
 from ridgeline.trace.facts import TraceFacts
 from ridgeline.trace.hlo_join import with_modules
 from ridgeline.trace.kinds import KernelRule

@@ -13,12 +13,14 @@ import numpy as np
 
 from ridgeline.arithmetic import conventions
 from ridgeline.arithmetic.flops import flops
+from ridgeline.arithmetic.geometry import GeometryAudit
 from ridgeline.arithmetic.mfu import mfu
 from ridgeline.core.device import DTYPES
+from ridgeline.core.format import parenthesised
 from ridgeline.core.quantity import Quantity, Source, derive, given, leaf
 from ridgeline.trace.context import RunContext
 from ridgeline.trace.events import Mask
-from ridgeline.trace.geometry import GeometryAudit, audit_geometry
+from ridgeline.trace.geometry import audit_geometry
 from ridgeline.trace.logs import DeviceSamples
 
 Agreement = Literal["agree", "disagree", "unknown"]
@@ -194,7 +196,7 @@ def _lenses(context: RunContext, active: Quantity | None) -> Iterable[Lens]:
     implied = _against_comparable(context)
     if implied is not None:
         assert context.file.comparable is not None
-        other = context.file.comparable.name.replace("{", "(").replace("}", ")")
+        other = parenthesised(context.file.comparable.name)
         yield Lens("comparable", f"tokens per second against {other}", implied)
     if active is not None:
         yield Lens("counters", "time that the matrix units were active", active, bound=True)

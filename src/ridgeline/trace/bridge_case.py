@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ridgeline.arithmetic.geometry import GeometryAudit
 from ridgeline.core import charts
 from ridgeline.core import format as formats
 from ridgeline.core.case import Case, Chart, Column, Section, Table
@@ -11,8 +12,6 @@ from ridgeline.trace.audit import Audit
 from ridgeline.trace.bridge import Bridge
 from ridgeline.trace.causes import buckets_of
 from ridgeline.trace.facts import TraceFacts
-from ridgeline.trace.geometry import GeometryAudit
-from ridgeline.trace.tables import parenthesised
 from ridgeline.trace.versus import Comparison, Profile, Scaling, compare, scale
 
 MOST_BARS = 16
@@ -65,9 +64,11 @@ def bridge_because(found: Bridge) -> str:
     if not found.bars:
         return "No cause was found: a longer trace, more ranks or a step log would show more."
     first = found.bars[0]
-    risks = f" Measure {parenthesised(', '.join(first.cause.risks))} again after it." if first.cause.risks else ""
+    risks = (
+        f" Measure {formats.parenthesised(', '.join(first.cause.risks))} again after it." if first.cause.risks else ""
+    )
     worth = f", worth {{{first.mfu.points.name}}} of peak" if first.mfu else ""
-    return f"First: {parenthesised(first.cause.name)}, {{{first.seconds.name}}} a step{worth}.{risks}"
+    return f"First: {formats.parenthesised(first.cause.name)}, {{{first.seconds.name}}} a step{worth}.{risks}"
 
 
 def _message(found: Bridge) -> str:

@@ -12,12 +12,13 @@ from ridgeline.core import plugins
 from ridgeline.core.case import Case, InputFile
 from ridgeline.core.errors import InputError
 from ridgeline.core.finding import Finding, RuleConfig, by_cost
+from ridgeline.core.lost import Loss
 from ridgeline.core.quantity import Quantity, derive
 from ridgeline.trace import tables
 from ridgeline.trace.bridge_case import bridge_because, bridge_decision
 from ridgeline.trace.causes import bridge_of, buckets_of
 from ridgeline.trace.dump_case import dump_decision, dump_lost
-from ridgeline.trace.events import Loss, Run
+from ridgeline.trace.events import Run
 from ridgeline.trace.facts import TraceFacts
 from ridgeline.trace.levels import l0, l3, l4
 from ridgeline.trace.levels.l0 import LABELS
@@ -165,7 +166,7 @@ def _cause(case: Case, facts: TraceFacts) -> str:
     bar = max(bars, key=lambda item: item.item.own_s)
     _new(case, (bar.seconds, *((bar.mfu.first,) if bar.mfu else ())))
     worth = f", {{{bar.mfu.first.name}}} of peak" if bar.mfu else ""
-    return f"; dearest cause: {tables.parenthesised(_lower(bar.cause.name))}, {{{bar.seconds.name}}} a step{worth}"
+    return f"; dearest cause: {formats.parenthesised(_lower(bar.cause.name))}, {{{bar.seconds.name}}} a step{worth}"
 
 
 def _lower(text: str) -> str:
@@ -211,7 +212,7 @@ def _because(case: Case, facts: TraceFacts) -> str:
     late = facts.l4.judged(*_LATE) if facts.l4 else ()
     why = ""
     if late and late[0].reason:
-        why = tables.parenthesised(f"{late[0].label}: {late[0].reason}. ")
+        why = formats.parenthesised(f"{late[0].label}: {late[0].reason}. ")
     steady = min(int(rank.steps.steady.sum()) for rank in facts.l0)
     marked = {rank.steps.source for rank in facts.l0}
     steps = f"{formats.count(steady, 'steady step')} each"
@@ -231,7 +232,7 @@ def _incomplete(run: Run | None) -> str:
     if not said:
         return ""
     more = f"; {len(said) - 1} more in the report" if len(said) > 1 else ""
-    return f" Of the input: {tables.parenthesised(tables.short(said[0], 160))}{more}."
+    return f" Of the input: {formats.parenthesised(tables.short(said[0], 160))}{more}."
 
 
 def _inputs(facts: TraceFacts) -> Iterable[InputFile]:

@@ -20,7 +20,7 @@ tp = 8
 recompute = "none"                       # none, selective, full
 mask = "full"                            # how expected FLOPs count the causal mask: full, half, exact
 [mfu]
-expected = 0.50
+expected = 0.50                          # or expectation = "expectation.json", as `ridgeline review` writes it
 reported = 0.25
 convention = "6n"                        # a name of `ridgeline.arithmetic.conventions`
 peak = 918e12                            # FLOP/s/chip of the reported number's denominator
@@ -50,9 +50,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from ridgeline.arithmetic import conventions
 from ridgeline.arithmetic.flops import Recompute
@@ -62,33 +62,25 @@ from ridgeline.arithmetic.pairs import Batch, Mask
 from ridgeline.arithmetic.read_model import read_model
 from ridgeline.arithmetic.spec import ModelSpec
 from ridgeline.core import catalog, parse
-from ridgeline.core.case import InputFile
+from ridgeline.core.case import InputFile, load
 from ridgeline.core.device import Device
 from ridgeline.core.errors import InputError, located
 from ridgeline.core.quantity import Quantity, derive, given
-from ridgeline.core.specs import Spec, build, read_toml
+from ridgeline.core.specs import Spec, build, read_toml, typed
 
 FILE = "run.toml"
 Lever = Literal["flag", "compiler", "model", "kernel", "hardware"]
 Share = Annotated[float, Field(gt=0, le=1, strict=True)]
 Rate = Annotated[float, Field(gt=0, lt=parse.ABSURD, strict=True)]
 Size = Annotated[int, Field(gt=0, le=2**24, strict=True)]
-
-
-def _typed(read: Any, where: str, **options: Any) -> BeforeValidator:
-    def validate(value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise InputError.expected("a text or a number", value, where=where)
-        return read(value if isinstance(value, str) else repr(value), where=where, **options)
-
-    return BeforeValidator(validate)
+_COUNTED = "convention "  # what the note of an expectation begins with
 
 
 class ModelTable(Spec):
     """``[model]``: a file, or a plain number of parameters that a token uses."""
 
     path: str | None = None
-    params: Annotated[float | None, _typed(parse.count, "$.model.params", what="parameters")] = None
+    params: Annotated[float | None, typed(parse.count, "$.model.params", what="parameters")] = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "ModelTable":
@@ -100,17 +92,17 @@ class ModelTable(Spec):
 class Machine(Spec):
     """``[machine]``: the chips, what they cost, and how many days a month this run has them (held in seconds)."""
 
-    chips: Annotated[tuple[int, str], _typed(parse.chips, "$.machine.chips")]
+    chips: Annotated[tuple[int, str], typed(parse.chips, "$.machine.chips")]
     dtype: str = "bf16"
     dollars_per_chip_hour: Annotated[float | None, Field(gt=0, le=1e4, strict=True)] = None
-    days_per_month: Annotated[float | None, _typed(parse.duration, "$.machine.days_per_month", bare="day")] = None
+    days_per_month: Annotated[float | None, typed(parse.duration, "$.machine.days_per_month", bare="day")] = None
 
 
 class BatchTable(Spec):
     """``[batch]``: what one step reads, all chips together."""
 
     sequences: Size
-    sequence: Annotated[int, _typed(parse.context, "$.batch.sequence")]
+    sequence: Annotated[int, typed(parse.context, "$.batch.sequence")]
 
 
 class Parallel(Spec):
@@ -134,6 +126,7 @@ class MfuTable(Spec):
     """``[mfu]``: what was expected and what was reported, and how the reported number was made."""
 
     expected: Share | None = None
+    expectation: str | None = None  # expectation.json of a review, instead of a number
     reported: Annotated[float | None, Field(gt=0, le=10, strict=True)] = None  # above 1 is a finding, not a typo
     convention: str = ""
     peak: Rate | None = None
@@ -143,8 +136,8 @@ class MfuTable(Spec):
 class Observed(Spec):
     """``[observed]``: step times, unprofiled and profiled, in seconds."""
 
-    step: Annotated[float | None, _typed(parse.duration, "$.observed.step")] = None
-    profiled: Annotated[float | None, _typed(parse.duration, "$.observed.profiled")] = None
+    step: Annotated[float | None, typed(parse.duration, "$.observed.step")] = None
+    profiled: Annotated[float | None, typed(parse.duration, "$.observed.profiled")] = None
 
 
 class Comparable(Spec):
@@ -152,7 +145,7 @@ class Comparable(Spec):
 
     tokens_per_second_per_chip: Rate
     name: str = "the comparable run"
-    params: Annotated[float | None, _typed(parse.count, "$.comparable.params", what="parameters")] = None
+    params: Annotated[float | None, typed(parse.count, "$.comparable.params", what="parameters")] = None
 
 
 class Counters(Spec):
@@ -179,7 +172,7 @@ class CauseTable(Spec):
     seconds: Mapping[str, Annotated[float, Field(gt=0, le=1e6, strict=True)]]
     code: str = ""
     lever: Lever = "flag"
-    confirm: Annotated[float, _typed(parse.duration, "$.cause.confirm")] = 3600.0
+    confirm: Annotated[float, typed(parse.duration, "$.cause.confirm")] = 3600.0
     fix: str = ""
     effort_dollars: Annotated[float | None, Field(ge=0, le=parse.ABSURD, strict=True)] = None
     risks: tuple[str, ...] = ()  # names of causes whose size this fix may change
@@ -315,10 +308,26 @@ class RunContext:
     @cached_property
     def expected(self) -> Quantity | None:
         """``run.expected_mfu`` (percent)."""
+        if self.file.mfu.expectation is not None:
+            return self._reviewed(self.file.mfu.expectation)
         value = self.file.mfu.expected
         if value is None:
             return None
         return given("run.expected_mfu", value * 100, "%", "mfu.expected").titled("Expected MFU")
+
+    def _reviewed(self, name: str) -> Quantity:
+        """The expected MFU of a review, as this run counts FLOPs. Raises `InputError` for another kind of file."""
+        file = self.resolve(name)
+        entry = load(file)["quantities"].get("expected.mfu")
+        if entry is None or not str(entry.get("note", "")).startswith(_COUNTED):
+            raise InputError.expected("an expectation that a review wrote", "a case without one", where=str(file))
+        counted = str(entry["note"]).removeprefix(_COUNTED)
+        found = given("run.reviewed_mfu", float(entry["value"]), "%", f"{file}: expected.mfu")
+        if counted != self.convention:
+            if self.spec is None or self.batch is None:
+                raise InputError.expected(f"the {self.convention} convention, or a model", counted, where=str(file))
+            found = conventions.convert(found, counted, self.convention, self.spec, self.batch)
+        return found.named("run.expected_mfu").titled("Expected MFU, as reviewed before the launch")
 
     @cached_property
     def reported(self) -> Quantity | None:

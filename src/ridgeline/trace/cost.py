@@ -4,6 +4,7 @@ MFU = ideal/step is not linear in the step: the same seconds are worth more poin
 here is for one fix alone, from the step as it is; `bridge` does several in order.
 """
 
+from ridgeline.arithmetic.mfu import points_of
 from ridgeline.core.finding import Cost
 from ridgeline.core.quantity import Quantity, derive
 from ridgeline.trace.context import RunContext
@@ -26,9 +27,7 @@ def cost(context: RunContext, seconds: Quantity, step: Quantity | None = None) -
 def _points(context: RunContext, seconds: Quantity, step: Quantity) -> Quantity | None:
     if context.ideal is None or float(seconds.base) >= float(step.base):
         return None
-    inputs = {"ideal": context.ideal, "step": step, "lost": seconds}
-    found = derive(f"{seconds.name}.mfu_points", "ideal/(step - lost) - ideal/step", "%", **inputs)
-    return found.titled("MFU points that the seconds are worth", "alone, from the step as it is")
+    return points_of(context.ideal, step, seconds, f"{seconds.name}.mfu_points")
 
 
 def _chip_hours(context: RunContext, seconds: Quantity, step: Quantity) -> Quantity | None:

@@ -4,19 +4,19 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from ridgeline.arithmetic.hlo import HloModule
+from ridgeline.arithmetic.hlo_collectives import collectives
+from ridgeline.arithmetic.hlo_cost import totals
 from ridgeline.core import format as formats
 from ridgeline.core.case import Case, Column, InputFile, Section, Table
 from ridgeline.core.quantity import Quantity, Source, derive, leaf
 from ridgeline.trace.dumps import Dumps
 from ridgeline.trace.facts import TraceFacts
-from ridgeline.trace.hlo import HloModule
-from ridgeline.trace.hlo_collectives import collectives
-from ridgeline.trace.hlo_cost import totals
 from ridgeline.trace.hlo_diff import Change, Difference, difference
 from ridgeline.trace.kinds import kind_of
 from ridgeline.trace.readers.ncu import KernelCounters
 from ridgeline.trace.readers.nsys_stats import KernelSummary
-from ridgeline.trace.tables import ROWS, parenthesised, short
+from ridgeline.trace.tables import ROWS, short
 
 _NAME = 100  # characters of a name that a table shows
 _LOST = {
@@ -81,7 +81,7 @@ def _summed(case: Case, summary: KernelSummary) -> str:
     mine = leaf("kernels.first", first.total_ns * 1e-9, "s", "measured", source).titled("Time of the longest kernel")
     share = derive("kernels.first.share", "first/total", "%", first=mine, total=total)
     case.add(total, mine, share.titled("Share of the longest kernel"))
-    name, runs = parenthesised(short(first.name)), formats.count(first.instances, "run")
+    name, runs = formats.parenthesised(short(first.name)), formats.count(first.instances, "run")
     return f"{{kernels.first.share}} of {{kernels.total}} in kernels is {name}, in {runs}."
 
 
@@ -95,7 +95,7 @@ def _compiled(case: Case, module: HloModule) -> str:
     case.add(flops, moved, again)
     many = formats.count(sum(call.runs for call in calls), "collective")
     return (
-        f"A call of {parenthesised(short(module.name))} computes {{hlo.call_flops}} in matmuls on each device, "
+        f"A call of {formats.parenthesised(short(module.name))} computes {{hlo.call_flops}} in matmuls on each device, "
         f"{{hlo.call_again}} of it again, and moves {{hlo.call_bytes}} in {many}."
     )
 

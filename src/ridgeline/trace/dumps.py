@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ridgeline.arithmetic.hlo import HloModule, is_hlo
 from ridgeline.core.device import Device
 from ridgeline.core.errors import InputError
+from ridgeline.core.lost import Loss
 from ridgeline.trace import hlo, salvage
-from ridgeline.trace.events import Loss
-from ridgeline.trace.hlo import HloModule
 from ridgeline.trace.levels.l2 import Operations
 from ridgeline.trace.readers import ncu, nsys_stats
 from ridgeline.trace.readers.ncu import KernelCounters
@@ -62,7 +62,7 @@ def _with(found: Dumps, file: Path) -> Dumps:
     start = salvage.head(file)
     text = start.decode("utf-8", "replace")
     modules, counters, sums, lost = found.hlo, found.ncu, found.sums, found.lost
-    if hlo.is_hlo(text):
+    if is_hlo(text):
         modules = (*modules, hlo.read(file))
         lost = (*lost, *modules[-1].lost)
     elif ncu.is_ncu(text):

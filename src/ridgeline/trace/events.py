@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ridgeline.core.lost import Loss
+
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 NONE = -1  # in every integer column: not known
@@ -52,15 +54,6 @@ class Kind(IntEnum):
 
 
 COPIES = (Kind.H2D, Kind.D2H, Kind.P2P)
-
-
-@dataclass(frozen=True)
-class Loss:
-    """Something that was in the file and is not in the table: how much of it, where, and why."""
-
-    what: str
-    count: int
-    where: str = ""
 
 
 @dataclass(frozen=True)

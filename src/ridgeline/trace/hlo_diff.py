@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from ridgeline.trace.hlo import HloModule, Instruction
-from ridgeline.trace.hlo_collectives import collectives
-from ridgeline.trace.hlo_cost import totals
+from ridgeline.arithmetic.hlo import HloModule, Instruction
+from ridgeline.arithmetic.hlo_collectives import collectives
+from ridgeline.arithmetic.hlo_cost import totals
 
 Key = tuple[str, str]  # op_name, opcode
 _SILENT = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "fusion", "copy-start", "copy-done",

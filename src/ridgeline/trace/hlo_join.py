@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ridgeline.arithmetic.hlo import HloModule
+from ridgeline.arithmetic.hlo_collectives import HloCollective, collectives
 from ridgeline.trace.events import Events, Run
-from ridgeline.trace.hlo import HloModule
-from ridgeline.trace.hlo_collectives import HloCollective, collectives
 from ridgeline.trace.hlo_resharding import members
 
 GROUP_TEXT = 200  # characters that are kept of a grouping's text: enough to tell groupings of equal size apart

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from ridgeline.trace.hlo import Computation, HloModule, Instruction, Shape
-from ridgeline.trace.hlo_collectives import AXES, MESH, PLAIN, HloCollective, collectives
+from ridgeline.arithmetic.hlo import Computation, HloModule, Instruction, Shape
+from ridgeline.arithmetic.hlo_collectives import AXES, MESH, PLAIN, HloCollective, collectives
 
 _LISTS = re.compile(r"\{(\{[\d,]*\},?)+\}")
 _TILES = re.compile(r"\[([\d,]{1,80})\]<=\[([\d,]{1,80})\](?:T\(([\d,]{1,80})\))?")

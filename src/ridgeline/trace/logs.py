@@ -13,8 +13,9 @@ import numpy as np
 
 from ridgeline.core import plugins
 from ridgeline.core.errors import InputError
+from ridgeline.core.lost import Loss
 from ridgeline.trace import salvage
-from ridgeline.trace.events import NONE, Category, Events, Ints, Loss, Mask
+from ridgeline.trace.events import NONE, Category, Events, Ints, Mask
 from ridgeline.trace.salvage import Ledger
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ridgeline.core.finding import Cost, Finding, Rule, Verdict
-from ridgeline.core.format import value
+from ridgeline.core.format import parenthesised, value
 from ridgeline.core.quantity import Quantity, Source, derive, leaf
 from ridgeline.trace.facts import TraceFacts
 from ridgeline.trace.levels import l0
@@ -122,7 +122,7 @@ def judged(facts: TraceFacts, this: Rule, verdict: Verdict_, told: Told) -> Iter
 
 def shown(name: str, most: int = 80) -> str:
     """A name from a trace as part of a sentence: no braces, which mark quantities, and nothing that does not print."""
-    text = "".join(c if c.isprintable() else " " for c in name).replace("{", "(").replace("}", ")")
+    text = parenthesised("".join(c if c.isprintable() else " " for c in name))
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

@@ -16,10 +16,11 @@ import numpy as np
 
 from ridgeline.core.errors import InputError, located
 from ridgeline.core.executor import pmap
+from ridgeline.core.lost import Loss
 from ridgeline.core.plugins import load
 from ridgeline.trace import kinds, salvage
 from ridgeline.trace.align import aligned
-from ridgeline.trace.events import DEVICE_WORK, NONE, Events, Loss, Run
+from ridgeline.trace.events import DEVICE_WORK, NONE, Events, Run
 
 HEAD_BYTES = 1 << 16
 SPREAD_FROM_BYTES = 256 << 20  # of text: below it, starting processes and sending tables back costs more

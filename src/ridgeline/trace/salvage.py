@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from ridgeline.core.errors import InputError
-from ridgeline.trace.events import Loss
+from ridgeline.core.lost import Loss
 
 BLOCK_BYTES = 8 << 20
 LIMIT_BYTES = 64 << 30  # of decompressed text: above it a file is refused, not read

@@ -37,11 +37,6 @@ def short(name: str, most: int = 60) -> str:
     return name if len(name) <= most else f"{name[:head]}…{name[-(most - head - 1) :]}"
 
 
-def parenthesised(text: str) -> str:
-    """A name without braces, which would cite a quantity in a sentence."""
-    return text.replace("{", "(").replace("}", ")")
-
-
 def rank_quantities(rank: RankBuckets, *, every: bool = True) -> dict[str, Quantity]:
     """``rank0.span``, ``rank0.compute``, ... over the window in seconds; sums and the rest are derived from the others.
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.trace.synthetic import Table
 
+from ridgeline.arithmetic.hlo import parse
 from ridgeline.core import catalog
-from ridgeline.trace.hlo import parse
 from ridgeline.trace.levels.l2 import Operations, operations
 from ridgeline.trace.levels.xla_work import index, is_xla, operation, phase, xla_work
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ridgeline.core.errors import InputError
-from ridgeline.trace.events import NONE, Category, Events, Kind, Loss
+from ridgeline.core.lost import Loss
+from ridgeline.trace.events import NONE, Category, Events, Kind
 from ridgeline.trace.intervals import intersect, union
 from ridgeline.trace.read import read_run, read_trace, sniff
 from ridgeline.trace.readers import nsys

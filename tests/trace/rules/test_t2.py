@@ -7,11 +7,11 @@ import pytest
 from tests.trace.calls import Step, shaped
 from tests.trace.runs import context
 
+from ridgeline.arithmetic.hlo import HloModule, parse
 from ridgeline.core import catalog
 from ridgeline.core.finding import Finding, Verdict
 from ridgeline.core.plugins import find_rule
 from ridgeline.trace.facts import TraceFacts
-from ridgeline.trace.hlo import HloModule, parse
 from ridgeline.trace.levels.l2 import Operations, operations
 from ridgeline.trace.levels.recompute import ENGINE
 from ridgeline.trace.readers.ncu import KernelCounters

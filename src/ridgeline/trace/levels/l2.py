@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ridgeline.arithmetic.hlo import HloModule
 from ridgeline.core.device import Device
 from ridgeline.core.quantity import Quantity, Source, leaf
 from ridgeline.trace import intervals
 from ridgeline.trace.events import COPIES, NONE, Category, Events, Ints, Kind, Mask, Run
-from ridgeline.trace.hlo import HloModule
 from ridgeline.trace.levels import fusion, l0
 from ridgeline.trace.levels.families import device_named
 from ridgeline.trace.levels.linking import link

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ridgeline.arithmetic.tiles import tile_efficiency
 from ridgeline.core.finding import Cost, Finding, Rule, Verdict
+from ridgeline.core.format import parenthesised
 from ridgeline.core.quantity import Quantity, Source, derive, leaf
 from ridgeline.trace.facts import TraceFacts
 from ridgeline.trace.levels.l2 import Operation, Operations
@@ -184,4 +185,4 @@ def named(row: Operation) -> str:
     """An operation for a sentence: its name and shapes, short, without braces that a renderer would read."""
     shapes = " x ".join("x".join(map(str, shape)) for shape in row.shapes[:2] if shape)
     text = f"{row.label[:60]} {shapes}".strip()
-    return text.replace("{", "(").replace("}", ")")
+    return parenthesised(text)

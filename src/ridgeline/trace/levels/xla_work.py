@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ridgeline.arithmetic.hlo import HloModule, Instruction, is_type
+from ridgeline.arithmetic.hlo_cost import flops, traffic_bytes
 from ridgeline.trace.events import NONE, Events, Ints, Mask
-from ridgeline.trace.hlo import HloModule, Instruction, is_type
-from ridgeline.trace.hlo_cost import flops, traffic_bytes
 from ridgeline.trace.levels.op_flops import Work
 
 _KEYS = ("hlo_op", "hlo", "tf_op")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from ridgeline.core.errors import InputError
-from ridgeline.trace.events import Loss
+from ridgeline.core.lost import Loss
 
 Bound = Literal["compute bound", "memory bound", "latency bound", "balanced", "unknown"]
 _TIME = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e3**3, "second": 1e3**3}

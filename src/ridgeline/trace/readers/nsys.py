@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ridgeline.core.errors import InputError
-from ridgeline.trace.events import DEVICE_WORK, NONE, Category, Events, Info, Ints, Loss
+from ridgeline.core.lost import Loss
+from ridgeline.trace.events import DEVICE_WORK, NONE, Category, Events, Info, Ints
 from ridgeline.trace.read import Reader
 from ridgeline.trace.readers.nsys_db import HINT, Database, opened
 from ridgeline.trace.rows import Table, mark_steps

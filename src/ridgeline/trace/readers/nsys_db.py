@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ridgeline.core.errors import InputError
-from ridgeline.trace.events import Ints, Loss
+from ridgeline.core.lost import Loss
+from ridgeline.trace.events import Ints
 
 HINT = "export again: nsys export --type sqlite --force-overwrite true -o profile.sqlite profile.nsys-rep"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ridgeline.core.errors import InputError
+from ridgeline.core.lost import Loss
 from ridgeline.trace import salvage
-from ridgeline.trace.events import Loss
 from ridgeline.trace.logs import NS
 from ridgeline.trace.salvage import Ledger
 

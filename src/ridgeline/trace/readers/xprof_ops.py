@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ridgeline.arithmetic.hlo import Instruction, parse
 from ridgeline.core.errors import InputError
-from ridgeline.trace import hlo
 from ridgeline.trace.events import NONE, Category
 
 COLLECTIVES = (
@@ -154,10 +154,10 @@ def _collective(name: str, stats: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(text: str) -> hlo.Instruction | None:
+def _parsed(text: str) -> Instruction | None:
     """One instruction from its text."""
     try:
-        module = hlo.parse(f"HloModule op\n\nENTRY op {{\n  {' '.join(text.split())}\n}}\n")
+        module = parse(f"HloModule op\n\nENTRY op {{\n  {' '.join(text.split())}\n}}\n")
     except InputError:
         return None
     return next((i for c in module.computations.values() for i in c.instructions), None)

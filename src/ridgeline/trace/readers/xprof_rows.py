@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ridgeline.core.errors import InputError
+from ridgeline.core.lost import Loss
 from ridgeline.trace.columns import Intern
-from ridgeline.trace.events import DEVICE_WORK, NONE, Category, Events, Info, Ints, Loss
+from ridgeline.trace.events import DEVICE_WORK, NONE, Category, Events, Info, Ints
 from ridgeline.trace.readers.xprof_ops import details, opcode, operation
 from ridgeline.trace.rows import Table
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from ridgeline.arithmetic.geometry import GeometryAudit, Padded
 from ridgeline.core.finding import Cost, Finding, Rule, Verdict, rule
 from ridgeline.core.quantity import Quantity, derive
 from ridgeline.trace.facts import TraceFacts
-from ridgeline.trace.geometry import GeometryAudit, Padded
 
 
 @rule("T005", "Dimensions fit the tile", threshold=1, unit="%",

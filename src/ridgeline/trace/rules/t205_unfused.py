@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from ridgeline.core.finding import Finding, Rule, rule
+from ridgeline.core.format import parenthesised
 from ridgeline.trace.facts import TraceFacts
 from ridgeline.trace.levels.l2_losses import judged
 
@@ -33,7 +34,7 @@ def check(facts: TraceFacts, this: Rule) -> Iterable[Finding]:
     if facts.l2 is None or not facts.l2.rows:
         return
     chains = facts.l2.chains
-    first = " > ".join(chains[0].operations[:4]).replace("{", "(").replace("}", ")") if chains else ""
+    first = parenthesised(" > ".join(chains[0].operations[:4])) if chains else ""
     lead = f"Fusing elementwise chains ({first} first) saves at most" if first else "Unfused elementwise chains take"
     ns = float(sum(chain.saved_ns for chain in chains))
     yield from judged(facts, this, "unfused", ns, (lead, "Compile those modules, or use fused operators."))

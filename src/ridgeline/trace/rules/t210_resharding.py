@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ridgeline.arithmetic.collectives import sent
 from ridgeline.core.finding import Cost, Finding, Rule, Verdict, rule
+from ridgeline.core.format import parenthesised
 from ridgeline.core.quantity import Quantity, Source, derive, leaf
 from ridgeline.trace.facts import TraceFacts
 from ridgeline.trace.hlo_resharding import Resharding, reshardings
@@ -45,9 +46,7 @@ def check(facts: TraceFacts, this: Rule) -> Iterable[Finding]:
     link = facts.l2.device.scale_up if facts.l2.device else None
     moved = _sent(found)
     first = found[0]
-    name = (
-        (first.collective.instruction.op_name or first.collective.instruction.name).replace("{", "(").replace("}", ")")
-    )
+    name = parenthesised(first.collective.instruction.op_name or first.collective.instruction.name)
     sentence = (
         f"{len(found)} collectives undo a sharding, {{{moved.name}}} per step; first {name[:160]}: {first.reason}."
     )

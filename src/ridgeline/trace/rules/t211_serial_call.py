@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
+from ridgeline.arithmetic.hlo import HloModule
+from ridgeline.arithmetic.hlo_collectives import SerialCall, serial_calls
 from ridgeline.core.finding import Cost, Finding, Rule, Verdict, rule
+from ridgeline.core.format import parenthesised
 from ridgeline.core.quantity import Quantity, Source, derive, leaf
 from ridgeline.trace.facts import TraceFacts
-from ridgeline.trace.hlo import HloModule
-from ridgeline.trace.hlo_collectives import SerialCall, serial_calls
 
 
 @rule("T211", "No custom call serializes the schedule")
@@ -42,7 +43,7 @@ def check(facts: TraceFacts, this: Rule) -> Iterable[Finding]:
     targets = ", ".join(dict.fromkeys(item.instruction.target or item.instruction.name for _, item in found))
     sentence = f"{len(found)} custom calls hold the schedule ({targets[:120]}): {found[0][1].reason}."
     fix = "Move independent work between the call and the collective, or split the call."
-    yield this.found(Verdict.WARN, sentence.replace("{", "("), fix, cost=_cost(facts, found))
+    yield this.found(Verdict.WARN, parenthesised(sentence), fix, cost=_cost(facts, found))
 
 
 def _cost(facts: TraceFacts, found: list[tuple[HloModule, SerialCall]]) -> Cost:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from ridgeline.arithmetic.hlo_cost import Totals, totals
 from ridgeline.core.finding import Cost, Finding, Rule, Verdict, rule
 from ridgeline.core.quantity import Quantity, Source, derive, leaf
 from ridgeline.trace.facts import TraceFacts
-from ridgeline.trace.hlo_cost import Totals, totals
 
 _PLANNED = {"none": 0.0, "selective": 95.0, "full": 100.0}  # selective below nearly everything
 

@@ -1,0 +1,1 @@
+"""What the forecast commands hand over: cases with their tables and charts."""

@@ -1,0 +1,1 @@
+"""The fitting engine: objectives, Newton's method in batches, starts, resamples, profiles, optima."""
