@@ -125,6 +125,7 @@ PUBLISHED: dict[str, tuple[str, tuple[str, ...]]] = {
     "D extrapolation risk": ("ladder-design", ("3.5", "9.0")),
     "D crossover": ("choosing-a-recipe", ("1.61e14 FLOP",)),
     "E sparsity, k = E": ("moe-parameters", ("1.0",)),
+    "H geometry audit": ("comparable-shapes", ("11%", "2.7%", "593.5", "5%", "0.3%", "47%")),
 }
 
 

@@ -25,6 +25,8 @@ EXIT_FAILED, EXIT_INPUT, EXIT_BUG = 1, 2, 3
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ANYWHERE = ("--debug", "--quiet")  # accepted before or after the command
+# one word for two jobs: the option tells which
+_BY_OPTION = {("plan", "--model"): "plan layout", ("plan", "--cluster"): "plan layout"}
 
 
 def commands() -> dict[str, ModuleType]:
@@ -104,7 +106,11 @@ def _hoist(arguments: Sequence[str]) -> list[str]:
 def _two_words(arguments: list[str]) -> list[str]:
     """The name of a command of two words as one argument, so that ``trace bridge`` is not a file of ``trace``."""
     name = " ".join(arguments[:2])
-    return [name, *arguments[2:]] if " " in name and name in commands() else arguments
+    if " " in name and name in commands():
+        return [name, *arguments[2:]]
+    flags = [item.partition("=")[0] for item in arguments]
+    meant = next((whole for (word, flag), whole in _BY_OPTION.items() if flags[:1] == [word] and flag in flags), "")
+    return [meant, *arguments[1:]] if meant else arguments
 
 
 def _refuse(error: Exception) -> int:

@@ -2,14 +2,11 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ridgeline.cli import _talk
-
-if TYPE_CHECKING:
-    from ridgeline.core.case import Case
 
 
 def command(
@@ -32,7 +29,10 @@ def command(
     output: _talk.Output = None,
     as_json: _talk.AsJson = False,
 ) -> None:
-    """From a cluster and a time to a model: compute, size, tokens, cost, and whether it can be served."""
+    """From a cluster and a time to a model: compute, size, tokens, cost, and whether it can be served.
+
+    With --model instead, from a job to its parallel plans: ridgeline plan layout -h.
+    """
     from ridgeline.core.config import load
     from ridgeline.core.specs import build
     from ridgeline.plan.case import plan_case
@@ -47,16 +47,10 @@ def command(
     options = {"--chips": chips, "--days": days, "--mfu": mfu, "--price": price, "--tokens": tokens, "--served": served,
                "--turn": turn, "--serve-on": serve_on, "--sizes": sizes}  # fmt: skip
     case = plan_case(study, command=_typed(options, law or []), config=load())
-    _talk.hand_over(case, _card, as_json=as_json, output=output)
+    _talk.hand_over(case, _talk.plain_card, as_json=as_json, output=output)
 
 
 def _typed(options: Mapping[str, object], laws: Sequence[str]) -> str:
     """The command line that makes this case, without what only says where it goes."""
     words = [word for flag, value in options.items() if value not in (None, "") for word in (flag, str(value))]
     return shlex.join(["ridgeline", "plan", *words, *(word for name in laws for word in ("--law", name))])
-
-
-def _card(case: "Case") -> str:
-    from ridgeline.report import terminal
-
-    return terminal.card(case.to_json())

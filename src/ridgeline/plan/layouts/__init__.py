@@ -1,0 +1,1 @@
+"""Which parallel plan: every candidate, the ranking, why one lost, and jobs of two populations."""
