@@ -137,8 +137,8 @@ def compile_twins(twins: Sequence[Twin]) -> list[Program]:
         check=False,
     )
     if done.returncode:
-        said = " / ".join(done.stderr.strip().splitlines()[-_LAST_LINES:])
+        said = " / ".join(done.stderr.strip().splitlines()[-_LAST_LINES:]).removeprefix(f"{sys.executable}: ")
         hint = 'it needs JAX 0.7 or later: pip install -U "ridgeline[lab]"'
-        raise InputError.expected("a twin that JAX compiles", said, where="the compiler", hint=hint)
+        raise InputError(f"The compiler could not build the twin: {said}", hint=hint)
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return [Program(twin, **item) for twin, item in zip(twins, found, strict=True)]
