@@ -39,6 +39,11 @@ def test_long_values_are_cut() -> None:
     assert len(InputError.expected("a count", "x" * 10_000, where="N").message) < 130
 
 
+def test_a_long_path_keeps_its_end() -> None:
+    message = InputError.expected("a log", "/somewhere" * 20 + "/run/steps.csv", where="$.log").message
+    assert "/run/steps.csv'" in message
+
+
 def test_unknown_device_shows_close_matches() -> None:
     assert "H100-SXM" in str(UnknownDeviceError("h100", ["H100-SXM", "A100"]))
     assert "ridgeline devices" in str(UnknownDeviceError("zzz", ["H100-SXM"]))

@@ -42,8 +42,8 @@ class InputError(RidgelineError):
     def expected(cls, expected: str, got: object, *, where: str = "", hint: str = "") -> "InputError":
         """The house sentence: *Expected X, got Y, at where*."""
         text = repr(got)
-        if len(text) > 80:
-            text = text[:77] + "..."
+        if len(text) > 80:  # of a path the end tells most
+            text = f"{text[:32]}...{text[-45:]}"
         return cls(f"Expected {expected}, got {text},", where=where or "the input", hint=hint)
 
 
