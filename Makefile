@@ -33,11 +33,14 @@ $(VENV)/.developer: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@ $(VENV)/.installed
 
 # The evidence of the memo: a ladder asked about a run a little above it, and about the flagship, which it must refuse;
-# the review of the first design; the parallel plans of the design that the review asks for.
+# the review of the first design; the parallel plans of the design that the review asks for; how that design serves, and
+# which one should have been chosen for it.
 LADDER := $(BIN)/ridgeline --quiet forecast examples/ladder/points.csv --params total
 EVIDENCE := examples/flagship/evidence
 LAYOUT := $(BIN)/ridgeline --quiet plan --model examples/flagship/model.toml --cluster 1000xH100 \
 	--network infiniband_ndr --seq 8k --batch 4096000
+
+SERVE := $(BIN)/ridgeline --quiet serve
 
 demo: $(VENV)/.installed
 	$(LADDER) --target 1e12 -o $(EVIDENCE)/10-ladder.json > /dev/null || test $$? -eq 1
@@ -46,6 +49,8 @@ demo: $(VENV)/.installed
 	@cp examples/flagship/review.json $(EVIDENCE)/30-review.json
 	$(LAYOUT) -o $(EVIDENCE)/layout > /dev/null
 	@cp $(EVIDENCE)/layout/layout.json $(EVIDENCE)/40-layout.json
+	$(SERVE) latency examples/flagship --device H100 --count 2 --context 8k --batch 8 -o $(EVIDENCE)/50-latency.json > /dev/null || test $$? -eq 1
+	$(SERVE) codesign examples/flagship -o $(EVIDENCE)/60-codesign.json > /dev/null || test $$? -eq 1
 	$(BIN)/ridgeline memo examples/flagship
 	@echo "The memo: $(CURDIR)/examples/flagship/memo.html (also memo.md and memo.json beside it)"
 
@@ -66,10 +71,11 @@ docs: $(VENV)/.installed
 
 surfaces: $(VENV)/.developer
 	$(BIN)/python scripts/fit_surfaces.py
+	$(BIN)/python scripts/fit_serving_surfaces.py
 
 expected: $(VENV)/.developer
 	$(BIN)/python scripts/fit_expected.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis examples/*/memo.* examples/*/review.html examples/*/review.json examples/*/expectation.json examples/flagship/evidence review-report plan-report
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis examples/*/memo.* examples/*/review.html examples/*/review.json examples/*/expectation.json examples/flagship/evidence *-report
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

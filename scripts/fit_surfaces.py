@@ -199,11 +199,18 @@ def spread(checked: Check) -> dict[str, Any]:
 
 
 def packed(
-    axes: Sequence[str], model: Model, rows: Rows, checked: Check, reference: Mapping[str, float], terms: Sequence[str]
+    axes: Sequence[str],
+    model: Model,
+    rows: Rows,
+    checked: Check,
+    reference: Mapping[str, float],
+    terms: Sequence[str],
+    top: Floats | None = None,
 ) -> dict[str, Any]:
-    """A fitted surface as it is stored."""
+    """A fitted surface as it is stored. ``top`` are the shares of peak of large shapes."""
     size = int(np.prod([len(axis) for axis in model.nodes]))
-    top = rows.share[np.min(np.stack(rows.coordinates), axis=0) >= 4096] if axes[0] == "m" else _full(rows)
+    if top is None:
+        top = rows.share[np.min(np.stack(rows.coordinates), axis=0) >= 4096] if axes[0] == "m" else _full(rows)
     ceiling = [round(float(item), 4) for item in np.quantile(top, (0.5, *QUANTILES))] if len(top) else None
     return {
         "rows": len(rows.y),
@@ -374,29 +381,33 @@ def typical_ramps(files: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         for name in files
         if catalog.device(SYSTEMS[name].devices[0]).links["scale_up"].topology == "switched"
     }
-    found = {}
-    for kind in KINDS.values():
-        items = {name: files[name]["collectives"][kind] for name in switched}
-        latency_s = float(np.median([np.exp(item["log_seconds"][0] / SCALE) for item in items.values()]))
-        nodes = next(item["bytes"] for item in items.values())
-        groups = max((item["group"] for item in items.values()), key=len)
-        ratios: list[Floats] = []
-        for name, item in items.items():
-            group, size = np.meshgrid(np.asarray(groups, float), np.asarray(nodes, float), indexing="ij")
-            base = latency_s + bus_bytes(kind, size, group) / switched[name]
-            seconds = np.full(base.shape, np.nan)
-            shape = (len(item["group"]), len(nodes))
-            seconds[: shape[0]] = np.exp(np.asarray(item["log_seconds"], float).reshape(shape) / SCALE)
-            ratios.append(np.log(seconds / base))
-        stack = np.stack(ratios)
-        mean = np.nanmean(stack, axis=0)
-        ends = np.nanquantile((stack - mean) * len(items) / (len(items) - 1), QUANTILES)
-        found[kind] = {
-            "rows": sum(item["rows"] for item in items.values()), "group": groups, "bytes": nodes,
-            "log_seconds": [round(float(value) * SCALE) for value in mean.ravel()],
-            "spread": [round(float(end), 4) for end in ends], "errors": [], "latency_s": float(f"{latency_s:.3g}"),
-        }  # fmt: skip
-    return found
+    return {
+        kind: typical_ramp(kind, {name: files[name]["collectives"][kind] for name in switched}, switched)
+        for kind in KINDS.values()
+    }
+
+
+def typical_ramp(kind: str, items: Mapping[str, dict[str, Any]], links: Mapping[str, float]) -> dict[str, Any]:
+    """The same for one collective from the ramps of several systems and their link bandwidths (B/s)."""
+    latency_s = float(np.median([np.exp(item["log_seconds"][0] / SCALE) for item in items.values()]))
+    nodes = next(item["bytes"] for item in items.values())
+    groups = max((item["group"] for item in items.values()), key=len)
+    ratios: list[Floats] = []
+    for name, item in items.items():
+        group, size = np.meshgrid(np.asarray(groups, float), np.asarray(nodes, float), indexing="ij")
+        base = latency_s + bus_bytes(kind, size, group) / links[name]
+        seconds = np.full(base.shape, np.nan)
+        shape = (len(item["group"]), len(nodes))
+        seconds[: shape[0]] = np.exp(np.asarray(item["log_seconds"], float).reshape(shape) / SCALE)
+        ratios.append(np.log(seconds / base))
+    stack = np.stack(ratios)
+    mean = np.nanmean(stack, axis=0)
+    ends = np.nanquantile((stack - mean) * len(items) / (len(items) - 1), QUANTILES)
+    return {
+        "rows": sum(item["rows"] for item in items.values()), "group": groups, "bytes": nodes,
+        "log_seconds": [round(float(value) * SCALE) for value in mean.ravel()],
+        "spread": [round(float(end), 4) for end in ends], "errors": [], "latency_s": float(f"{latency_s:.3g}"),
+    }  # fmt: skip
 
 
 def pooled(rows: Mapping[str, Rows]) -> Rows:

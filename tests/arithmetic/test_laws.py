@@ -223,3 +223,26 @@ def test_sizes_that_cannot_be_are_refused(wrong: float) -> None:
 def test_a_target_below_the_irreducible_loss_is_refused() -> None:
     with pytest.raises(InputError, match="Expected a finite floor"):
         laws.floor_params(H, q(1.5, "nat", "target"), "floor")
+
+
+def test_the_joint_law_of_dense_and_mixtures() -> None:
+    joint = law("ludziejewski-2025")
+    active, tokens, one = size(2e9), q(1e11, "token", "D"), q(1, "1", "E")
+    dense = laws.joint_loss(joint, active, tokens, one, "dense")
+    fold = np.log(2.0732)  # Eh of one expert is E_start
+    of_size = 35.91 * np.exp(-0.2285 * fold) * 2e9 ** (-0.1889 + 0.0098 * fold)
+    of_data = 35.98 * np.exp(0.5529 * fold) * 1e11 ** (-0.1775 - 0.0259 * fold)
+    assert float(dense.value) == pytest.approx(of_size + of_data + 1.3637, rel=1e-9)
+    same = laws.dense_equivalent(joint, active, tokens, one, "same")
+    assert float(same.value) == pytest.approx(2e9, rel=1e-9)
+    mixed = q(8, "1", "mixed")
+    equal = laws.dense_equivalent(joint, active, tokens, mixed, "equal")
+    there = laws.joint_loss(joint, equal, tokens, one, "there")
+    assert float(there.value) == pytest.approx(float(laws.joint_loss(joint, active, tokens, mixed, "m").value))
+    assert float(equal.value) > 2e9
+
+
+def test_only_a_joint_law_speaks_of_mixtures() -> None:
+    asked = (size(2e9), q(1e11, "token", "D"), q(8, "1", "E"))
+    with pytest.raises(InputError, match="joint law"):
+        laws.joint_loss(law("besiroglu-2024"), *asked, "x")

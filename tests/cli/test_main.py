@@ -24,7 +24,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     def put(function: Callable[[], None]) -> None:
         module = ModuleType("ridgeline.cli.try_")
         module.command = function  # type: ignore[attr-defined]
-        monkeypatch.setattr(main, "commands", lambda: {"try": module, "other": module})
+        monkeypatch.setattr(main, "commands", lambda only="": {"try": module, "other": module})
 
     return put
 
@@ -122,6 +122,25 @@ def test_commands_are_the_files_of_the_folder() -> None:
     found = main.commands()
     assert {"devices", "model", "rule", "why"} <= set(found)
     assert all(callable(module.command) for module in found.values())
+    assert list(main.names()) == list(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [(["--quiet", "trace", "bridge", "x"], "trace bridge"), (["model", "--help"], "model"), (["--help"], ""),
+     (["nope"], "")],
+)  # fmt: skip
+def test_a_command_is_imported_alone(arguments: list[str], wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    known = main.commands()
+
+    def put(only: str = "") -> dict[str, ModuleType]:
+        asked.append(only)
+        return known
+
+    monkeypatch.setattr(main, "commands", put)
+    main.run(arguments)
+    assert asked == [wanted]
 
 
 def test_a_closed_pipe_is_quiet() -> None:

@@ -49,7 +49,7 @@ def test_context(text: str | int, value: int) -> None:
     assert parse.context(text, where="--context") == value
 
 
-@pytest.mark.parametrize("text", ["8T", "1.3", "0", "-8k", "eight"])
+@pytest.mark.parametrize("text", ["8T", "1.3", "0", "-8k", "eight", "nan", "1e10", "1e30"])
 def test_context_refuses(text: str) -> None:
     with pytest.raises(InputError, match="context"):
         parse.context(text, where="--context")

@@ -2,13 +2,15 @@
 
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from ridgeline.core import plugins
 from ridgeline.core.errors import InputError
+from ridgeline.core.finding import RuleConfig
 
+ANOTHER = PurePosixPath("elsewhere/a")
 MODULE = "from pathlib import PurePosixPath\nHERE = PurePosixPath({name!r})\nTEXT = 'not a plug-in'\n"
 
 
@@ -36,8 +38,6 @@ def test_modules_come_in_name_order(folder: str) -> None:
 
 
 def test_load_takes_only_the_wanted_type(folder: str) -> None:
-    from pathlib import PurePosixPath
-
     assert plugins.load(folder, PurePosixPath, kind="thing") == [PurePosixPath("a"), PurePosixPath("b")]
 
 
@@ -47,8 +47,6 @@ def test_load_adds_entry_points(folder: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_entry_point_of_another_type_is_refused(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pathlib import PurePosixPath
-
     entry_point(monkeypatch, "ridgeline.core.plugins:__name__")
     with pytest.raises(InputError, match="outside"):
         plugins.load(folder, PurePosixPath, kind="thing")
@@ -64,3 +62,20 @@ def test_rules_are_sorted_by_code() -> None:
     codes = list(plugins.rules())
     assert codes == sorted(codes)
     assert all(plugins.find_rule(code.lower()).code == code for code in codes)
+
+
+def test_a_command_runs_the_rules_of_its_room() -> None:
+    own = {rule.code for rule in plugins.rules_of("serve")}
+    assert own == {code for code in plugins.rules() if code.startswith("S")}
+    assert plugins.rules_of("core") == []
+
+
+def test_a_threshold_may_be_of_another_room() -> None:
+    assert plugins.rules_of("serve", RuleConfig(thresholds={"P101": 1.0})) == list(plugins.rules().values())
+
+
+def test_by_name_refuses_a_second_of_one_name(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(plugins.by_name(folder, PurePosixPath, kind="thing")) == ["a", "b"]
+    entry_point(monkeypatch, "tests.core.test_plugins:ANOTHER")
+    with pytest.raises(InputError, match="one thing per name"):
+        plugins.by_name(folder, PurePosixPath, kind="thing")

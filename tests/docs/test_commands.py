@@ -23,7 +23,7 @@ def prepare(page: Path) -> None:
     """A working folder with the examples, as they are in the repository, and every file that the page names."""
     Path("examples/flagship").mkdir(parents=True)
     shutil.copy(ROOT / "examples" / "flagship" / "study.toml", "examples/flagship")
-    for name in ("incident", "jax_cpu8", "ladder", "recommender"):
+    for name in ("hygiene", "incident", "jax_cpu8", "ladder", "recommender"):
         shutil.copytree(ROOT / "examples" / name, Path("examples") / name)
     for fence in FENCE.finditer(page.read_text(encoding="utf-8")):
         if fence["file"]:

@@ -126,6 +126,8 @@ PUBLISHED: dict[str, tuple[str, tuple[str, ...]]] = {
     "D crossover": ("choosing-a-recipe", ("1.61e14 FLOP",)),
     "E sparsity, k = E": ("moe-parameters", ("1.0",)),
     "H geometry audit": ("comparable-shapes", ("11%", "2.7%", "593.5", "5%", "0.3%", "47%")),
+    "I prefix caching": ("serving-levers", ("36%", "0%")),
+    "I paged attention": ("serving-levers", ("2.4", "4.8")),
 }
 
 

@@ -1,9 +1,9 @@
 """What an import may load, and how fast the command line answers. Each check is a fresh process."""
 
 import json
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -22,7 +22,13 @@ HEAVY = [
     "msgspec",
 ]
 HELP_S = 0.3
-TRIES = 7  # the machine is shared: the best of several is what the code costs
+TRIES = 7  # the machine is shared: the least processor time of several is what the code costs
+
+
+def children_s() -> float:
+    """Processor time of all processes that have ended, user and system."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def loaded_after(code: str) -> set[str]:
@@ -59,7 +65,7 @@ def test_public_names_are_there() -> None:
 def test_help_is_fast() -> None:
     took = []
     for _ in range(TRIES):
-        start = time.perf_counter()
+        start = children_s()
         subprocess.run([sys.executable, "-m", "ridgeline.cli.main", "--help"], capture_output=True, check=True)
-        took.append(time.perf_counter() - start)
+        took.append(children_s() - start)
     assert min(took) < HELP_S

@@ -105,7 +105,7 @@ class Collectives:
         if kind == "point_to_point":  # in an all-gather of two, each sends half to the other
             size, group = np.where(group > 1, 2 * size, size), np.minimum(group, 2.0)
         if held is not None and table in held.collectives and self.device.slug in held.devices:
-            return _on_ramp(table, held.collectives[table], size, group, None)
+            return on_ramp(table, held.collectives[table], size, group, None)
         if self._torus:
             return self._on_torus(kind, size, group, axes)
         link = self.device.scale_up
@@ -114,7 +114,7 @@ class Collectives:
             raise InputError(f"Expected {what}, got no figure from any source,", where="the catalog")
         pair = link.per_link if kind == "point_to_point" else None  # a pair of chips has one link
         usual = surfaces.load(TYPICAL).collectives[table]
-        return _on_ramp(table, usual, size, group, number(pair or link.bandwidth))
+        return on_ramp(table, usual, size, group, number(pair or link.bandwidth))
 
     def _on_torus(self, kind: str, size: Floats, group: Floats, axes: int) -> Estimate:
         """The model of a torus with all links of ``axes`` axes; one chip takes no time."""
@@ -185,7 +185,7 @@ def _across(kind: str, size: Floats, group: Floats, node: Floats, network: Netwo
     return np.asarray(found.transfer.base, dtype=np.float64), latency
 
 
-def _on_ramp(kind: str, ramp: Ramp, size: Floats, group: Floats, bandwidth_bytes_s: float | None) -> Estimate:
+def on_ramp(kind: str, ramp: Ramp, size: Floats, group: Floats, bandwidth_bytes_s: float | None) -> Estimate:
     """Seconds from a table; with a bandwidth the table holds ratios to ``latency + bytes sent/bandwidth``.
 
     A group above the largest in the table sends as much more as its ring does, and waits for each further step.

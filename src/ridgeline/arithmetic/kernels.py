@@ -68,7 +68,7 @@ class GemmSurface:
         Rows of an operand that do not start on the alignment of the loads pay `misalignment_penalty`. Raises
         `InputError` for a side below one.
         """
-        m, n, k = _sides(m=m, n=n, k=k)
+        m, n, k = sizes(m=m, n=n, k=k)
         flops, moved = gemm_work(m, n, k, self.dtype)
         logs = (np.log(m), np.log(n), np.log(k))
         ratio = self.surface.grid.at(*logs)
@@ -112,9 +112,7 @@ class AttentionSurface:
         the mean of both. Raises `InputError` for a size below one.
         """
         limit = np.where(np.asarray(window) == 0, np.inf, window)
-        b, h, kv, s, d, w = _sides(
-            batch=batch, heads=heads, kv_heads=kv_heads, seq=seq, head_dim=head_dim, window=limit
-        )
+        b, h, kv, s, d, w = sizes(batch=batch, heads=heads, kv_heads=kv_heads, seq=seq, head_dim=head_dim, window=limit)
         call = _Call(b, h, kv, s, d, np.minimum(w, s))
         known_dims = np.array(sorted(self.by_dim), dtype=np.float64)
         total = np.zeros((3, *call.seq.shape))
@@ -126,7 +124,7 @@ class AttentionSurface:
                 parts, covered = _forward(self.by_dim[dim], call.at(picked))
                 total[:, picked] += share[picked] * parts
                 inside[picked] &= covered
-        wide = self.widening + np.where(np.isin(call.head_dim, self.dims), 0.0, _stand_in_spread())
+        wide = self.widening + np.where(np.isin(call.head_dim, self.dims), 0.0, stand_in_spread())
         seconds = np.exp(total[0]) * (1.0 if causal else call.unmasked)
         return Estimate(seconds, seconds * np.exp(total[1] - wide), seconds * np.exp(total[2] + wide), inside)
 
@@ -193,7 +191,7 @@ def _gemm(device: Device, dtype: str) -> GemmSurface:
     exact = device.slug in held.devices and dtype in held.gemm
     surface = replace(found, reference=_own(found.reference, device))
     tiles = Tiles.of(catalog.device(held.devices[0]))
-    return GemmSurface(device, dtype, surface, tiles, exact, 0.0 if exact else _stand_in_spread())
+    return GemmSurface(device, dtype, surface, tiles, exact, 0.0 if exact else stand_in_spread())
 
 
 def attention(device: Device | str, dtype: str = _USUAL) -> AttentionSurface:
@@ -213,7 +211,7 @@ def _attention(device: Device, dtype: str) -> AttentionSurface:
     own = {dim: replace(item, reference=_own(item.reference, device)) for dim, item in held.attention.items()}
     exact = device.slug in held.devices and dtype == _USUAL
     others = {dim: _shifted(item, own[_DIM], typical[_DIM]) for dim, item in typical.items() if dim not in own}
-    return AttentionSurface(device, own | others, tuple(own) if exact else (), 0.0 if exact else _stand_in_spread())
+    return AttentionSurface(device, own | others, tuple(own) if exact else (), 0.0 if exact else stand_in_spread())
 
 
 def _shifted(typical: Surface, own: Surface, alike: Surface) -> Surface:
@@ -272,7 +270,7 @@ def head_dim_penalty(device: Device | str, head_dim: int, aligned: int = _DIM, s
 
 def misalignment_penalty(size: ArrayLike, dtype: str = _USUAL) -> Floats:
     """The factor on a matmul's time for a row length ``size`` in elements: 1 where rows start on aligned bytes."""
-    (found,) = _sides(size=size)
+    (found,) = sizes(size=size)
     return np.where(_misaligned(found, dtype_name(dtype)), _misalignment(), 1.0)
 
 
@@ -286,7 +284,8 @@ def _misalignment() -> float:
     return number(catalog.constant("kernels.matmul.misaligned"))
 
 
-def _stand_in_spread() -> float:
+def stand_in_spread() -> float:
+    """Half width, in logs, of what is added where another device, type or head dimension stands in."""
     return float(np.log(number(catalog.constant("kernels.stand_in.spread"))))
 
 
@@ -315,10 +314,12 @@ def _usual_ceiling(dtype: str) -> float:
     return float(np.median(found)) if found else 1.0
 
 
-def _sides(**sizes: ArrayLike) -> tuple[Floats, ...]:
-    """The sizes as float arrays of one shape. Raises `InputError` for one below 1."""
-    arrays = np.broadcast_arrays(*(np.asarray(item, dtype=np.float64) for item in sizes.values()))
-    for name, item in zip(sizes, arrays, strict=True):
+def sizes(**given: ArrayLike) -> tuple[Floats, ...]:
+    """The sizes as float arrays of one shape. Raises `InputError` for one below 1, or not finite (but a window)."""
+    arrays = np.broadcast_arrays(*(np.asarray(item, dtype=np.float64) for item in given.values()))
+    for name, item in zip(given, arrays, strict=True):
         if not np.all(item >= 1):
             raise InputError.expected("a size of at least 1", float(np.min(item)), where=name)
+        if name != "window" and not np.all(np.isfinite(item)):
+            raise InputError.expected("a finite size of at least 1", float(np.max(item)), where=name)
     return tuple(np.atleast_1d(item) for item in arrays)

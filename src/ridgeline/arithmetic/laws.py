@@ -4,6 +4,7 @@
 ``coupled``     L = E + (A/N^alpha + B/D^beta)^gamma      (the same optimum: the bracket is what is minimized)
 ``power``       N or D = a*C^b
 ``ratio``       D = ratio*N
+``moe_joint``   dense and mixture-of-experts models in one law (Ludziejewski et al. 2025): `joint_loss`
 
 All with C = 6*N*D. Inputs may be arrays of candidates. The constants are in ``core/data/laws``.
 """
@@ -14,10 +15,14 @@ from ridgeline.arithmetic.budget import params_at_ratio, tokens_for
 from ridgeline.arithmetic.inputs import require_positive
 from ridgeline.core.errors import InputError
 from ridgeline.core.law import Law
-from ridgeline.core.quantity import Quantity, derive
+from ridgeline.core.quantity import Quantity, Source, derive, leaf
 
 LOSS_KINDS = ("parametric", "coupled")
 OPTIMUM_KINDS = (*LOSS_KINDS, "power", "ratio")
+# Experts that count, saturating between E_start at one and E_max (Clark et al. 2022, arXiv:2202.01169, section 3).
+SATURATING = "(1/(1/(experts - 1 + 1/(1/E_start - 1/E_max)) + 1/E_max))"
+JOINT_SIZE = f"a*{SATURATING}**delta*N**(alpha + gamma*log({SATURATING}))"
+JOINT_DATA = f"b*{SATURATING}**omega*D**(beta + zeta*log({SATURATING}))"
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,48 @@ def tokens_to_reach(law: Law, params: Quantity, target: Quantity, name: str) -> 
     gap = _gap(law, target, f"{name}.gap")
     inputs = {symbol: law.constants[symbol] for symbol in ("A", "alpha", "B", "beta")}
     return derive(name, "(B/(gap - A/N**alpha))**(1/beta)", "token", N=params, gap=gap, **inputs)
+
+
+def joint_loss(law: Law, active: Quantity, tokens: Quantity, experts: Quantity, name: str) -> Quantity:
+    """The loss (nat) of a mixture with ``active`` parameters and ``experts`` as wide as the dense layer (1: dense).
+
+    Raises `InputError` for a law that is not a joint one.
+    """
+    size, data = _joint_terms(law, active, tokens, experts, name)
+    text = "size + data + c"
+    return derive(name, text, "nat", size=size, data=data, c=law.constants["c"]).titled("Predicted loss", law.name)
+
+
+def dense_equivalent(law: Law, active: Quantity, tokens: Quantity, experts: Quantity, name: str) -> Quantity:
+    """The size (param) of the dense model that has a mixture's loss after the same tokens, under a joint law.
+
+    Not a number where the mixture's loss lies below what the dense law reaches at any size, in arrays of candidates.
+    """
+    size, data = _joint_terms(law, active, tokens, experts, name)
+    one = leaf(f"{name}.dense.experts", 1, "1", "specified", Source("a dense model", "one expert"))
+    _, plain = _joint_terms(law, active, tokens, one, f"{name}.dense")
+    fold = derive(f"{name}.dense.fold", SATURATING, "1", experts=one, **_saturation(law))
+    inputs = {"size": size, "data": data, "plain": plain, "fold": fold}
+    inputs |= {symbol: law.constants[symbol] for symbol in ("a", "alpha", "gamma", "delta")}
+    text = "((size + data - plain)/(a*fold**delta))**(1/(alpha + gamma*log(fold)))"
+    return derive(name, text, "param", **inputs).titled("Dense model with the same loss", law.name)
+
+
+def _joint_terms(
+    law: Law, active: Quantity, tokens: Quantity, experts: Quantity, name: str
+) -> tuple[Quantity, Quantity]:
+    """What size and data add to the floor of a joint law."""
+    if law.kind != "moe_joint":
+        raise InputError.expected("a joint law of dense and mixture-of-experts models", law.slug, where="the law")
+    require_positive(active, tokens, experts)
+    c, known = law.constants, {"experts": experts, **_saturation(law)}
+    of_size = {"N": active, **known, **{symbol: c[symbol] for symbol in ("a", "alpha", "delta", "gamma")}}
+    of_data = {"D": tokens, **known, **{symbol: c[symbol] for symbol in ("b", "beta", "omega", "zeta")}}
+    return derive(f"{name}.size", JOINT_SIZE, "1", **of_size), derive(f"{name}.data", JOINT_DATA, "1", **of_data)
+
+
+def _saturation(law: Law) -> dict[str, Quantity]:
+    return {symbol: law.constants[symbol] for symbol in ("E_start", "E_max")}
 
 
 def _gap(law: Law, target: Quantity, name: str) -> Quantity:

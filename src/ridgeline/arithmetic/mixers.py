@@ -160,6 +160,7 @@ class KimiDelta:
     """Sizes of a Kimi delta attention layer (Kimi Linear, 2025, arXiv:2510.26692): the decay is per key channel.
 
     ``low_rank``: decay and output gate go through ``head_dim`` channels; otherwise each is one full projection.
+    ``full_gate``: the output gate is one in any case (Kimi K3).
     """
 
     d_model: int
@@ -167,10 +168,11 @@ class KimiDelta:
     head_dim: int
     conv_kernel: int
     low_rank: bool = True
+    full_gate: bool = False
 
     def _gate(self, name: str) -> tuple[Weight, ...]:
         width = "mixer_heads*mixer_head_dim"
-        if not self.low_rank:
+        if not self.low_rank or (self.full_gate and name == "gate"):
             return linear(f"{name}_proj", _M, "d_model", width)
         down = linear(f"{name}_down", _M, "d_model", "mixer_head_dim")
         return down + linear(f"{name}_up", _M, "mixer_head_dim", width)

@@ -1,17 +1,13 @@
-"""What the forecast commands share: reading a ladder, and the files of a report."""
+"""What the forecast commands share: the options of a fit, and reading a ladder."""
 
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ridgeline.cli import _talk
-
 if TYPE_CHECKING:
-    from ridgeline.core.case import Case
     from ridgeline.forecast.cases.settings import Settings
     from ridgeline.forecast.points import Points as Ladder
 
@@ -38,10 +34,6 @@ Where = Annotated[
 ]
 SpecFile = Annotated[
     Path | None, typer.Option("--spec", metavar="FILE", help="TOML with these options and the rarer ones.")
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="PATH", help="Folder for the report, or a .json file for the case alone."),
 ]
 
 
@@ -73,38 +65,3 @@ def read(path: Path, chosen: "Settings") -> "Ladder":
         for pattern, flag in _FLAGS:
             error.hint = pattern.sub(flag, error.hint)
         raise
-
-
-def words(options: Sequence[tuple[str, object]]) -> str:
-    """Flags and values as typed; what was not given is left out, lists repeat their flag."""
-    said: list[str] = []
-    for flag, value in options:
-        for item in value if isinstance(value, list | tuple) else (value,):
-            if item is True:
-                said.append(flag)
-            elif item not in (None, "", False):
-                said += [flag, str(item)] if flag else [str(item)]
-    return shlex.join(said)
-
-
-def written(case: "Case", place: Path | None, name: str, *, as_json: bool) -> None:
-    """Print the card, write the report (or the case alone, into a ``.json`` file), and exit 1 if a finding failed."""
-    keep_inputs(case, place, name)
-    if place is not None and place.suffix == ".json":
-        _talk.hand_over(case, _talk.plain_card, as_json=as_json, output=place)
-        return
-    _talk.report(case, place or REPORT, name, as_json=as_json)
-    _talk.fail_on(case)
-
-
-def keep_inputs(case: "Case", place: Path | None, name: str) -> None:
-    """Raise `InputError` where a file that was read would be written over."""
-    from ridgeline.core.errors import InputError
-
-    folder = place or REPORT
-    written = [folder] if folder.suffix == ".json" else [folder / f"{name}.html", folder / f"{name}.json"]
-    for item in case.inputs:
-        for path in written:
-            if path.exists() and Path(item.path).exists() and path.samefile(item.path):
-                raise InputError.expected("an output beside the inputs", "a file that was read", where=f"-o, {path}",
-                                          hint="name another file or folder with -o")  # fmt: skip

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ridgeline.cli import _forecast, _talk
+from ridgeline.cli import _forecast, _report, _talk
 
 if TYPE_CHECKING:
     from ridgeline.forecast.cases.case import Target
@@ -28,7 +28,7 @@ def command(
     column: _forecast.Column = None,
     where: _forecast.Where = None,
     spec: _forecast.SpecFile = None,
-    output: _forecast.Folder = None,
+    output: _report.Folder = None,
     as_json: _talk.AsJson = False,
 ) -> None:
     """The loss of a run that is larger than any in the ladder, with an interval, or a refusal.
@@ -43,14 +43,14 @@ def command(
     chosen = _forecast.settings(
         spec, params, column, where, objective=objective, laws=tuple(law or ()), interval=interval
     )
-    line = _forecast.words(
+    line = _report.words(
         [("", ["ridgeline", "forecast", str(points)]), ("--target", target), ("--objective", objective), ("--law", law),
          ("--interval", interval), ("--calibrate", calibrate), ("--params", params),
          ("--column", column), ("--where", where), ("--spec", spec)]
     )  # fmt: skip
     ladder = _forecast.read(points, chosen)
     case = forecast_case(Question(ladder, _target(target), chosen, calibrate), command=line, config=load())
-    _forecast.written(case, output, "forecast", as_json=as_json)
+    _report.written(case, output or _forecast.REPORT, "forecast", as_json=as_json)
 
 
 def _target(text: str) -> "Target":

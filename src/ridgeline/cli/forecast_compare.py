@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ridgeline.cli import _forecast, _talk
+from ridgeline.cli import _forecast, _report, _talk
 
 
 def command(
@@ -19,7 +19,7 @@ def command(
     column: _forecast.Column = None,
     where: _forecast.Where = None,
     spec: _forecast.SpecFile = None,
-    output: _forecast.Folder = None,
+    output: _report.Folder = None,
     as_json: _talk.AsJson = False,
 ) -> None:
     """Two recipes at one target: the difference of loss with its interval, and the compute at which they cross.
@@ -42,11 +42,11 @@ def command(
         raise InputError.expected("the runs of two recipes", f"the same runs as in {one.path}", where=two.path,
                                   hint="name the candidate's own file")  # fmt: skip
     found = compare(ladders[0], ladders[1], _forecast.flops(target, "--target"), how)
-    line = _forecast.words(
+    line = _report.words(
         [("", ["ridgeline", "forecast", "compare", str(baseline), str(candidate)]), ("--target", target),
          ("--objective", objective), ("--law", "" if law == "chinchilla" else law),
          ("--chip", chip), ("--params", params), ("--column", column), ("--where", where), ("--spec", spec)]
     )  # fmt: skip
     names = (baseline.stem, candidate.stem) if baseline.stem != candidate.stem else ("the baseline", "the candidate")
     case = compare_case(found, names, on=machine(chip, serving=True) if chip else None, command=line)
-    _forecast.written(case, output, "compare", as_json=as_json)
+    _report.written(case, output or _forecast.REPORT, "compare", as_json=as_json)

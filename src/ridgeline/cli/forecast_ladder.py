@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ridgeline.cli import _forecast, _talk
+from ridgeline.cli import _forecast, _report, _talk
 
 
 def command(
@@ -19,7 +19,7 @@ def command(
     seeds: Annotated[int, typer.Option("--seeds", help="Seeds of the two smallest budgets' middle size.")] = 3,
     law: Annotated[str, typer.Option("--law", help="Published law that places the sizes.")] = "hoffmann-2022",
     chip: Annotated[str, typer.Option("--chip", help="Device that prices the ladder, such as H100.")] = "",
-    output: _forecast.Folder = None,
+    output: _report.Folder = None,
     as_json: _talk.AsJson = False,
 ) -> None:
     """Runs to start before a flagship: sizes, tokens, seeds, dollars, and what their spread is worth.
@@ -47,7 +47,7 @@ def command(
         sizes=sizes,
         seeds=seeds,
     )
-    line = _forecast.words(
+    line = _report.words(
         [("", ["ridgeline", "forecast", "ladder"]), ("--flagship", flagship), ("--fraction", fraction),
          ("--smallest", smallest), ("--budgets", budgets), ("--top", top), ("--sizes", sizes), ("--seeds", seeds),
          ("--law", law), ("--chip", chip)]
@@ -61,4 +61,4 @@ def command(
         raise InputError.expected("a ladder without losses", "one in which they are filled in", where=f"-o, {runs}",
                                   hint="name another folder with -o, or move that file away")  # fmt: skip
     runs.write_text(table, encoding="utf-8")
-    _forecast.written(case, place, "ladder", as_json=as_json)
+    _report.written(case, place, "ladder", as_json=as_json)

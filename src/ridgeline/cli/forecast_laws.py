@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ridgeline.cli import _forecast, _talk
+from ridgeline.cli import _report, _talk
 
 
 def command(
@@ -14,6 +14,6 @@ def command(
     """The laws that can be fitted: what each predicts, where it stops being valid, what its source leaves open."""
     from ridgeline.forecast.forms import laws_case
 
-    line = _forecast.words([("", ["ridgeline", "forecast", "laws"]), ("", name)])
+    line = _report.words([("", ["ridgeline", "forecast", "laws"]), ("", name)])
     shown = () if name else ("laws",)
     _talk.hand_over(laws_case(name, command=line), lambda case: _talk.sheet(case, shown), as_json=as_json)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ridgeline.cli import _forecast, _talk
+from ridgeline.cli import _forecast, _report, _talk
 
 
 def command(
@@ -16,7 +16,7 @@ def command(
     column: _forecast.Column = None,
     where: _forecast.Where = None,
     spec: _forecast.SpecFile = None,
-    output: _forecast.Folder = None,
+    output: _report.Folder = None,
     as_json: _talk.AsJson = False,
 ) -> None:
     """The next run to buy: what narrows the forecast at the target most for its cost, or that nothing does.
@@ -27,11 +27,11 @@ def command(
     from ridgeline.forecast.deciding.worth import machine
 
     chosen = _forecast.settings(spec, params, column, where)
-    line = _forecast.words(
+    line = _report.words(
         [("", ["ridgeline", "forecast", "next", str(points)]), ("--target", target), ("--budget", budget),
          ("--chip", chip), ("--params", params), ("--column", column), ("--where", where), ("--spec", spec)]
     )  # fmt: skip
     computes = _forecast.flops(target, "--target"), _forecast.flops(budget, "--budget")
     ladder = _forecast.read(points, chosen)
     case = next_case(ladder, *computes, on=machine(chip) if chip else None, command=line)
-    _forecast.written(case, output, "next", as_json=as_json)
+    _report.written(case, output or _forecast.REPORT, "next", as_json=as_json)

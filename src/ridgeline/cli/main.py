@@ -1,8 +1,9 @@
 """The frame of the command line.
 
 A command is a file of this folder with a function ``command``; the file's name is the command's name and the
-docstring its help. ``trace_bridge.py`` is the command of two words ``trace bridge``. A command imports its tool inside
-that function, so that ``--help`` stays fast. Exit codes: 0 all pass, 1 a finding failed, 2 bad input, 3 a bug of ours.
+docstring its help. ``trace_bridge.py`` is the command of two words ``trace bridge``; further words are joined by
+hyphens (``gate trace-safety``). A command imports its tool inside that function, so that ``--help`` stays fast.
+Exit codes: 0 all pass, 1 a finding failed, 2 bad input, 3 a bug of ours.
 stdout is data, stderr is talk.
 """
 
@@ -25,19 +26,27 @@ EXIT_FAILED, EXIT_INPUT, EXIT_BUG = 1, 2, 3
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ANYWHERE = ("--debug", "--quiet")  # accepted before or after the command
+_COMPLETION = "_RIDGELINE_COMPLETE"  # set by the shell that asks for names
 # one word for two jobs: the option tells which
 _BY_OPTION = {("plan", "--model"): "plan layout", ("plan", "--cluster"): "plan layout"}
 
 
-def commands() -> dict[str, ModuleType]:
-    """Every command module by the name that people type."""
+def names() -> dict[str, str]:
+    """The module of every command, by the name that people type: the files of the folder, none of them imported."""
     folder = importlib.import_module("ridgeline.cli")
-    names = sorted(i.name for i in pkgutil.iter_modules(folder.__path__) if i.name != "main" and i.name[0] != "_")
-    return {name.replace("_", " "): importlib.import_module(f"ridgeline.cli.{name}") for name in names}
+    files = sorted(i.name for i in pkgutil.iter_modules(folder.__path__) if i.name != "main" and i.name[0] != "_")
+    return {file.replace("_", " ", 1).replace("_", "-"): file for file in files}
 
 
-def build() -> typer.Typer:
-    """The application with every command found."""
+def commands(only: str = "") -> dict[str, ModuleType]:
+    """The command modules by the name that people type: the one named ``only``, or every one."""
+    known = names()
+    wanted = {only: known[only]} if only in known else known
+    return {name: importlib.import_module(f"ridgeline.cli.{file}") for name, file in wanted.items()}
+
+
+def build(only: str = "") -> typer.Typer:
+    """The application with every command found, or with the one named ``only``."""
     app = typer.Typer(
         name="ridgeline",
         rich_markup_mode=None,  # Rich help costs 0.1 s of the 0.3 s budget
@@ -46,7 +55,7 @@ def build() -> typer.Typer:
         context_settings=_CONTEXT,
     )
     app.callback()(_root)
-    for name, module in commands().items():
+    for name, module in commands(only).items():
         app.command(name, context_settings=_CONTEXT)(module.command)
     return app
 
@@ -61,7 +70,8 @@ def run(arguments: Sequence[str]) -> int:
     _talk.settings.quiet = False
     _talk.settings.debug = os.environ.get("RIDGELINE_DEBUG", "") not in ("", "0")
     try:
-        build()(args=_hoist(arguments), prog_name="ridgeline")
+        words = _hoist(arguments)
+        build(_named(words))(args=words, prog_name="ridgeline")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except BrokenPipeError:
@@ -106,11 +116,17 @@ def _hoist(arguments: Sequence[str]) -> list[str]:
 def _two_words(arguments: list[str]) -> list[str]:
     """The name of a command of two words as one argument, so that ``trace bridge`` is not a file of ``trace``."""
     name = " ".join(arguments[:2])
-    if " " in name and name in commands():
+    if " " in name and name in names():
         return [name, *arguments[2:]]
     flags = [item.partition("=")[0] for item in arguments]
     meant = next((whole for (word, flag), whole in _BY_OPTION.items() if flags[:1] == [word] and flag in flags), "")
     return [meant, *arguments[1:]] if meant else arguments
+
+
+def _named(words: Sequence[str]) -> str:
+    """The command that will run, so that no other is imported; empty where the list of all is wanted."""
+    command = next((word for word in words if word not in _ANYWHERE), "")
+    return command if command in names() and _COMPLETION not in os.environ else ""
 
 
 def _refuse(error: Exception) -> int:

@@ -25,8 +25,9 @@ ROLES: dict[str, Spec] = {  # of a row of `curves`, in drawing order
     "forecast": {"filled": True, "shape": "square", "size": 110},
 }
 _COUNTED = ("tokens", "params", "chips", "requests", "$")
-_PLAIN = {"": "", "1": "", "%": "%", "USD": "$", "s": "seconds", "day": "days", "h": "hours"}
+_PLAIN = {"": "", "1": "", "%": "%", "point": "points", "USD": "$", "s": "seconds", "day": "days", "h": "hours"}
 _FLAT: Spec = {"labelLimit": 180, "domain": False, "ticks": False}
+_LETTER = 6  # pixels, about, of a letter beside a mark
 _NARROW: Spec = {**_FLAT, "labelLimit": 170}
 
 
@@ -115,6 +116,37 @@ def strip(table: Table, group: str, value: str, mark: tuple[float, str] | None =
     }
 
 
+def forest(table: Table, label: str, ends: tuple[str, str, str], series: str,
+           mark: tuple[float, str] | None = None, most: int = 60, known: Sequence[str] = ()) -> Spec:  # fmt: skip
+    """Intervals in lanes, in the table's order: ``ends`` name the columns of low, estimate and high.
+
+    Rows without an interval are left out; ``mark`` is a value with its word; at most ``most`` rows are drawn. Of a
+    series with ``known`` values each keeps its colour, whichever others there are.
+    """
+    low, middle, high = ends
+    names = list(dict.fromkeys(str(row[_index(table, label)]) for row in table.rows))[:most]
+    y = {"field": _field(label), "type": "nominal", "sort": names, "title": None, "axis": _NARROW}
+    x = {**_axis(table, middle, log=False), "scale": {"zero": False, "nice": True}}
+    color = {**_color(table, series), "legend": {"title": None}}
+    if known:
+        found = [name for name in known if name in color["scale"]["domain"]]
+        color |= {"scale": {"domain": list(known)}, "legend": {"title": None, "values": found}}
+    encoding: Spec = {"y": y, "x": x, "color": color}
+    reach = {"x": {**x, "field": _field(low)}, "x2": {"field": _field(high)}}
+    layers: list[Spec] = [
+        {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": reach},
+        {"mark": {"type": "point", "filled": True, "size": 50, "opacity": 1}},
+        *_marks(Look(mark_x=(mark,) if mark else ())),
+    ]
+    whole = f"isValid(datum[{json.dumps(low)}]) && isValid(datum[{json.dumps(high)}])"
+    return {
+        **_layered(encoding, layers, table, Look()),
+        "transform": [{"filter": f"{whole} && indexof({json.dumps(names)}, datum[{json.dumps(label)}]) >= 0"}],
+        "height": {"step": 24 if len(names) <= 20 else 14},
+        "padding": _beside(names),
+    }
+
+
 def bars(table: Table, label: str, value: str, series: str = "") -> Spec:
     """Horizontal bars in the table's order, the value written at the end; with ``series`` they are stacked."""
     names = list(dict.fromkeys(str(row[_index(table, label)]) for row in table.rows))
@@ -145,6 +177,7 @@ def bars(table: Table, label: str, value: str, series: str = "") -> Spec:
 def waterfall(table: Table, label: str, low: str, high: str, series: str, text: str) -> Spec:
     """Floating horizontal bars from ``low`` to ``high`` in the table's order, the words of ``text`` at their ends."""
     names = list(dict.fromkeys(str(row[_index(table, label)]) for row in table.rows))
+    place = _index(table, text)
     first, second = (f"datum[{json.dumps(name)}]" for name in (low, high))
     encoding: Spec = {
         "y": {"field": _field(label), "type": "nominal", "sort": names, "title": None, "axis": _NARROW},
@@ -161,7 +194,7 @@ def waterfall(table: Table, label: str, low: str, high: str, series: str, text: 
             {"mark": {"type": "text", "align": "left", "dx": 5}, "encoding": end},
         ],
         "height": {"step": 30 if len(names) <= 15 else 18},
-        "padding": _beside(names),
+        "padding": _beside(names) | {"right": _LETTER * max((len(str(row[place])) for row in table.rows), default=0)},
     }
 
 

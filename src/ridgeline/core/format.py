@@ -11,6 +11,7 @@ COUNT_STEPS = ((1e12, "T"), (1e9, "B"), (1e6, "M"))
 SI_STEPS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 # Control characters (but tab and line end), marks that turn the writing direction, and halves of surrogate pairs.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_MILLION = "/(1e6*token)"
 PLACEHOLDER = re.compile(r"\{([a-z0-9_.\-]+)(?:\|(\d+))?\}")
 
 
@@ -77,8 +78,10 @@ _BY_UNIT: dict[str, Callable[[float, int], str]] = {
     "request": lambda v, d: count(v, "request", d),
     "FLOP": lambda v, d: f"{significant(v, max(d, 4))} FLOP" if v >= 1e15 else _scaled(v, "FLOP", d),
     "s": seconds,
+    "s/token": lambda v, d: f"{seconds(v, d)}/token",
     "USD": dollars,
     "%": lambda v, d: f"{significant(v, d) if abs(v) < 1000 else f'{v:,.0f}'}%",
+    "point": lambda v, d: f"{significant(v, d)} point{'' if v == 1 else 's'}",
     "nat": lambda v, d: f"{v:.{max(d, 4)}f} nat",
     "day": lambda v, d: f"{significant(v, d)} days",
     "h": lambda v, d: f"{significant(v, d)} h",
@@ -91,6 +94,8 @@ def value(number: float, unit: str, digits: int = 3) -> str:
     writer = _BY_UNIT.get(unit)
     if writer is not None:
         return writer(number, digits)
+    if unit.endswith(_MILLION):
+        return f"{value(number, unit.removesuffix(_MILLION), digits)} per million tokens"
     if unit.startswith("USD/"):
         return f"{dollars(number, digits)}/{unit[4:].strip('()').replace('*', '-')}"
     if unit[:1] in "BFJW" and not unit.startswith("Wh"):

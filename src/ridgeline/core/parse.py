@@ -11,6 +11,7 @@ COUNT_SUFFIX = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**
 _NOUNS = re.compile(r"\s*(tokens?|params?|parameters?|chips?)$", re.IGNORECASE)
 _TIME_NAMES = {"d": "day", "days": "day", "hours": "h", "hr": "h", "m": "min", "mins": "min", "years": "year",
                "weeks": "week", "w": "week", "sec": "s", "seconds": "s"}  # fmt: skip
+LONGEST = 10**9  # tokens of one context, a thousand times the longest that is served
 ABSURD = 1e30  # far above any count or size of this field; keeps every later product finite
 
 
@@ -43,7 +44,10 @@ def context(text: str | int, *, where: str) -> int:
     suffix = _NOUNS.sub("", suffix).lower()
     if suffix not in steps or not float(value * steps[suffix]).is_integer():
         raise InputError.expected("a context length such as 8k or 8192", text, where=where)
-    return int(positive(value * steps[suffix], where=where, what="a context length"))
+    found = int(positive(value * steps[suffix], where=where, what="a context length"))
+    if found > LONGEST:
+        raise InputError.expected(f"a context length up to {LONGEST:,}", text, where=where, hint="check the exponent")
+    return found
 
 
 def size(text: str | float, *, where: str, unit: str = "B") -> float:
@@ -83,6 +87,15 @@ def span(text: str, *, where: str, what: str = "a range") -> tuple[float, ...]:
         raise InputError.expected(f"{what} as LOW..HIGH or a list with commas", text, where=where)
     values = tuple(float(count(piece, where=where, what=what)) for piece in pieces)
     return tuple(sorted(values))
+
+
+def share(text: str | float, *, where: str, what: str = "a share") -> float:
+    """``"1%"`` or ``0.01``. Raises `InputError` for what is negative or not finite, and for percents above 100."""
+    written = str(text).strip()
+    value, rest = number(written, where=where, expected=what)
+    if rest.strip() not in ("", "%") or value < 0 or (rest.strip() and value > 100):
+        raise InputError.expected(what, text, where=where, hint="such as 1% or 0.01")
+    return float(value) / (100 if rest.strip() else 1)
 
 
 def positive(value: int | float, *, where: str, what: str) -> int | float:

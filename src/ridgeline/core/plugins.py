@@ -10,13 +10,24 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import ridgeline.core
 from ridgeline.core.errors import InputError, did_you_mean
-from ridgeline.core.finding import Rule
+from ridgeline.core.finding import Rule, RuleConfig
 
 T = TypeVar("T")
+
+
+class Named(Protocol):
+    """A plug-in that people call by a name."""
+
+    @property
+    def name(self) -> str:
+        """What people type."""
+
+
+N = TypeVar("N", bound=Named)
 
 
 def modules(package: str) -> Iterator[ModuleType]:
@@ -37,6 +48,15 @@ def load(package: str, wanted: type[T], *, kind: str) -> list[T]:
     return list(dict.fromkeys(found))
 
 
+def by_name(package: str, wanted: type[N], *, kind: str) -> dict[str, N]:
+    """What `load` finds, by name. Raises `InputError` where two share one."""
+    found: dict[str, N] = {}
+    for item in load(package, wanted, kind=kind):
+        if found.setdefault(item.name, item) is not item:
+            raise InputError.expected(f"one {kind.replace('_', ' ')} per name", item.name, where=package)
+    return dict(sorted(found.items()))
+
+
 @lru_cache(maxsize=1)
 def rules() -> dict[str, Rule]:
     """Every rule of every room, by code. Raises `InputError` where two share a code."""
@@ -44,12 +64,24 @@ def rules() -> dict[str, Rule]:
     rooms = [i.name for i in pkgutil.iter_modules([root.rpartition("core")[0]]) if i.ispkg]
     found: dict[str, Rule] = {}
     for room in rooms:
-        if importlib.util.find_spec(f"ridgeline.{room}.rules") is None:
-            continue
-        for item in load(f"ridgeline.{room}.rules", Rule, kind="rule"):
+        for item in _of_room(room):
             if found.setdefault(item.code, item) is not item:
                 raise InputError.expected("one rule per code", item.code, where=f"ridgeline.{room}.rules")
     return dict(sorted(found.items()))
+
+
+def rules_of(room: str, config: RuleConfig | None = None) -> list[Rule]:
+    """The rules that a room's command runs: its own alone, since the modules of all rooms take half a second to import;
+    every room's where ``config`` sets a threshold, whose code must be known somewhere.
+    """
+    return list(rules().values()) if config is not None and config.thresholds else list(_of_room(room))
+
+
+@lru_cache(maxsize=16)
+def _of_room(room: str) -> tuple[Rule, ...]:
+    if importlib.util.find_spec(f"ridgeline.{room}.rules") is None:
+        return ()
+    return tuple(load(f"ridgeline.{room}.rules", Rule, kind="rule"))
 
 
 def find_rule(code: str) -> Rule:

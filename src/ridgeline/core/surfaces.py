@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ridgeline.core.quantity import Source
 
 FOLDER = Path(__file__).parent / "data" / "surfaces"
+SERVING = FOLDER / "serving"
 TYPICAL = "typical"  # the file of the mean over the measured devices
 SCALE = 1000  # grid values are stored as whole thousandths of a logarithm
 
@@ -168,6 +169,23 @@ class Estimate:
     measured: NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class ServingSurfaces:
+    """Serving kernels measured on one system, by element type of cache or weights, then by head dim where one is named.
+
+    ``decode`` is attention of new tokens against a cache, ``prefill`` that of whole prompts; ``latent`` and
+    ``latent_prefill`` are those of MLA, ``experts`` grouped matmuls, ``all_reduce`` the one for small messages.
+    """
+
+    decode: Mapping[str, Mapping[int, Surface]]
+    prefill: Mapping[int, Surface]
+    latent: Mapping[str, Surface]
+    latent_prefill: Mapping[str, Surface]
+    experts: Mapping[str, Surface]
+    all_reduce: Ramp | None
+    source: Source
+
+
 def measured(slug: str) -> Surfaces | None:
     """The surfaces of the device of that slug, or of the relative that stands in for it; None if there are none."""
     system = _index().get(slug)
@@ -189,11 +207,60 @@ def _index() -> dict[str, str]:
 
 
 @lru_cache(maxsize=32)
+def serving(system: str) -> ServingSurfaces | None:
+    """The serving surfaces of one file; None where that system has none."""
+    path = SERVING / f"{system}.json"
+    if not path.is_file():
+        return None
+    data = json.loads(path.read_text(encoding="utf-8"))
+    by_dim = {
+        dtype: {int(dim): _surface(item, ("seen", "caches", "group")) for dim, item in held.items()}
+        for dtype, held in data["decode"].items()
+    }
+    return ServingSurfaces(
+        decode=by_dim,
+        prefill={int(dim): _surface(item, ("seq", "blocks", "seen")) for dim, item in data["prefill"].items()},
+        latent={key: _surface(item, ("seen", "batch", "heads")) for key, item in data["latent"].items()},
+        latent_prefill={key: _surface(item, ("seq", "batch", "heads")) for key, item in data["latent_prefill"].items()},
+        experts={key: _surface(item, ("rows", "experts", "matrix")) for key, item in data["experts"].items()},
+        all_reduce=_ramp(data["all_reduce"]) if data["all_reduce"] else None,
+        source=_source(data["source"]),
+    )
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """ln(attention of a mixed step / that of its prompt alone) by ln of decode over prompt, sequences that decode, and
+    queries a key head, with the 80% interval (logarithms) of leaving a profile out. ``devices`` were measured."""
+
+    devices: tuple[str, ...]
+    grid: Grid
+    spread: tuple[float, float]
+    held_out: tuple[float, float]
+    source: Source
+
+
+@lru_cache(maxsize=1)
+def mixed() -> Mixed:
+    """The measured interaction of a prompt with decodes in one attention call."""
+    data = json.loads((SERVING / "mixed.json").read_text(encoding="utf-8"))
+    grid = Grid.of([data["nodes"][axis] for axis in ("ratio", "sequences", "group")], data["log_ratio"])
+    low, high = data["spread"]
+    middle, tail = data["held_out"]["profiles"]
+    devices = tuple(data["devices"])
+    return Mixed(devices, grid, (float(low), float(high)), (float(middle), float(tail)), _source(data["source"]))
+
+
+def serving_of(slug: str) -> ServingSurfaces | None:
+    """The serving surfaces of the device of that slug or of the relative that stands in for it; None without any."""
+    system = _index().get(slug)
+    return None if system is None else serving(system)
+
+
+@lru_cache(maxsize=32)
 def load(system: str) -> Surfaces:
     """The surfaces of one file."""
     data = json.loads((FOLDER / f"{system}.json").read_text(encoding="utf-8"))
-    cited = data["source"]
-    where = f"{cited['repository']} at {cited['commit'][:8]}, {cited['licence']}"
     return Surfaces(
         system=system,
         devices=tuple(data["devices"]),
@@ -203,8 +270,13 @@ def load(system: str) -> Surfaces:
         attention={int(dim): _surface(item, ("seq", "blocks", "seen")) for dim, item in data["attention"].items()},
         collectives={kind: _ramp(item) for kind, item in data["collectives"].items()},
         bus_efficiency=data["bus_efficiency"],
-        source=Source(cited["title"], where, cited["read_on"], cited["url"]),
+        source=_source(data["source"]),
     )
+
+
+def _source(cited: Mapping[str, str]) -> Source:
+    where = f"{cited['repository']} at {cited['commit'][:8]}, {cited['licence']}"
+    return Source(cited["title"], where, cited["read_on"], cited["url"])
 
 
 def _surface(item: Mapping[str, Any], axes: tuple[str, ...]) -> Surface:

@@ -53,6 +53,7 @@ request = [requests]
 param = FLOP / token
 nat = []
 percent = 0.01
+point = 0.01
 """.strip().splitlines()
 
 
@@ -67,7 +68,9 @@ def _registry() -> "UnitRegistry[Any]":
 
 @lru_cache(maxsize=1024)
 def parse(unit: str) -> tuple[float, dict[str, float]]:
-    """A unit text as (factor to base units, dimensions). ``"1"`` is a plain number, ``"%"`` a percent."""
+    """A unit text as (factor to base units, dimensions). ``"1"`` is a plain number, ``"%"`` a percent,
+    ``"point"`` a percentage point: what two percents differ by.
+    """
     text = unit.replace("%", "percent")
     if text in ("", "1"):
         return 1, {}

@@ -20,7 +20,7 @@ def case_of(plan: Plan, *, command: str = "", config: RuleConfig | None = None) 
     study = plan.study
     case = Case("plan", study.name or tables.describe(plan.cluster), command=command)
     _quantities(case, plan)
-    case.add_findings(run_rules(plugins.rules().values(), plan, config, family="P1"))
+    case.add_findings(run_rules(plugins.rules_of("plan", config), plan, config, family="P1"))
     case.sections = [_question(plan), *_sections(case, plan)]
     case.decision, case.because = _decision(plan), _because(plan)
     return case
@@ -171,6 +171,11 @@ def _life_text(plan: Plan) -> tuple[str, ...]:
         "Training costs 6N FLOPs a token once, serving 2N for every token served. On the same training budget the "
         "smaller model is cheaper for life and has the higher loss."
     )
+    if plan.priced is not None:
+        same_budget += (
+            " A million served tokens cost {served.price} on {served.size} a token, by the evidence below; other sizes "
+            "in proportion."
+        )
     crossing = plan.equal.get(plan.choice.key)
     if crossing is None:
         return (same_budget,)

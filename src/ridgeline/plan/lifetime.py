@@ -16,6 +16,7 @@ from ridgeline.core.catalog import constant
 from ridgeline.core.quantity import Quantity, Source, derive, given, leaf
 from ridgeline.plan.budget import Cluster
 from ridgeline.plan.candidates import Candidate
+from ridgeline.plan.served import Served
 from ridgeline.plan.study import Traffic
 
 GRID = 600  # sizes between the smallest that reaches the loss and the optimum
@@ -78,25 +79,40 @@ def scenario_key(number: int) -> str:
 
 
 def scenarios(
-    traffic: Sequence[Traffic], cluster: Cluster, optimum: Candidate, others: Sequence[Candidate], law: laws.Optimum
+    traffic: Sequence[Traffic],
+    cluster: Cluster,
+    optimum: Candidate,
+    others: Sequence[Candidate],
+    law: laws.Optimum,
+    priced: Served | None = None,
 ) -> list[Scenario]:
-    """Every scenario in the study's order. ``law`` must predict loss; ``optimum`` is what the plan compares with."""
-    return [_scenario(i, item, cluster, [optimum, *others], law) for i, item in enumerate(traffic)]
+    """Every scenario in the study's order. ``law`` must predict loss; ``optimum`` is what the plan compares with.
+
+    ``priced`` is what serving costs by a case among the evidence; without it chips at an assumed MFU are rented.
+    """
+    return [_scenario(i, item, cluster, [optimum, *others], law, priced) for i, item in enumerate(traffic)]
 
 
 def _scenario(
-    number: int, item: Traffic, cluster: Cluster, candidates: Sequence[Candidate], law: laws.Optimum
+    number: int,
+    item: Traffic,
+    cluster: Cluster,
+    candidates: Sequence[Candidate],
+    law: laws.Optimum,
+    priced: Served | None,
 ) -> Scenario:
     key = scenario_key(number)
     served = given(f"traffic.{key}.served", item.served, "token", f"traffic[{number}].served").titled("Served tokens")
-    first = _life(candidates[0], served, cluster, key, None)
-    lives = (first, *(_life(c, served, cluster, key, first) for c in candidates[1:]))
+    first = _life(candidates[0], served, cluster, key, None, priced)
+    lives = (first, *(_life(c, served, cluster, key, first, priced) for c in candidates[1:]))
     target = candidates[0].losses[law.law.slug]
     best = _cheapest(served, law, target, key)
     return Scenario(key, item.name or key, served, lives, *best, first.compute)
 
 
-def _life(item: Candidate, served: Quantity, cluster: Cluster, key: str, against: Life | None) -> Life:
+def _life(
+    item: Candidate, served: Quantity, cluster: Cluster, key: str, against: Life | None, priced: Served | None
+) -> Life:
     prefix = f"life.{key}.{item.key}"
     compute = lifetime_compute(item.params, item.tokens, served, prefix)
     serving = derive(f"{prefix}.serving", "2*params*served", "FLOP", params=item.params, served=served)
@@ -104,9 +120,12 @@ def _life(item: Candidate, served: Quantity, cluster: Cluster, key: str, against
         f"{prefix}.serving_hours", "serving/(peak*mfu)", "chip*h",
         serving=serving, peak=cluster.peak, mfu=constant("planning.serving_mfu"),
     ).titled("Chip-hours of serving")  # fmt: skip
-    if cluster.price is None:
+    if priced is not None:
+        cost = priced.cost(item.params, served, prefix)
+    elif cluster.price is not None:
+        cost = derive(f"{prefix}.serving_cost", "hours*price", "USD", hours=hours, price=cluster.price)
+    else:
         return Life(item, served, compute, hours, None, None)
-    cost = derive(f"{prefix}.serving_cost", "hours*price", "USD", hours=hours, price=cluster.price)
     cost = cost.titled("Cost of serving")
     if against is None or against.serving_cost is None:
         return Life(item, served, compute, hours, cost, None)

@@ -24,6 +24,7 @@ from ridgeline.plan.candidates import (
 )
 from ridgeline.plan.lifetime import EqualLoss, Scenario, equal_loss, scenarios
 from ridgeline.plan.recipe_facts import RecipeFacts, recipe_facts, state_share
+from ridgeline.plan.served import Served
 from ridgeline.plan.study import Study
 
 # The laws compared where a study names none. The first one decides the compute-optimal size: the field's rule.
@@ -61,6 +62,7 @@ class Plan:
     state_share: Quantity | None
     money: Money
     unique_tokens: Quantity
+    priced: Served | None = None
 
     @property
     def everyone(self) -> tuple[Candidate, ...]:
@@ -78,8 +80,11 @@ class Plan:
         return self.choice is not self.optimum
 
 
-def make_plan(study: Study) -> Plan:
-    """Work out the whole plan. Raises `InputError` for a study that cannot be used."""
+def make_plan(study: Study, priced: Served | None = None) -> Plan:
+    """Work out the whole plan. Raises `InputError` for a study that cannot be used.
+
+    ``priced`` is what serving costs by a case among the evidence, in place of the assumed MFU.
+    """
     machine = cluster(study)
     optima = _optima(study, machine.compute)
     losing = {slug: best for slug, best in optima.items() if best.loss is not None}
@@ -99,10 +104,10 @@ def make_plan(study: Study) -> Plan:
     equal = {c.key: equal_loss(c, best, machine.compute, judge) for c in others}
     return Plan(
         study, machine, optima, judge, best, others, need, servable, chosen,
-        tuple(scenarios(study.traffic, machine, best, others, judge)),
+        tuple(scenarios(study.traffic, machine, best, others, judge, priced)),
         {key: item for key, item in equal.items() if item is not None},
         *_recipes(study, machine, chosen, judge, need), state_share(machine, chosen),
-        _money(machine), _unique_tokens(study),
+        _money(machine), _unique_tokens(study), priced,
     )  # fmt: skip
 
 

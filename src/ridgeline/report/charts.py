@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from ridgeline.core.cache import kept
 from ridgeline.core.case import Json
 from ridgeline.core.format import printable
 from ridgeline.report import palette
@@ -96,6 +97,11 @@ def svg(spec: Json) -> str:
 @lru_cache(maxsize=1)
 def bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, which sets ``window.vegaEmbed``."""
-    import vl_convert
+    from importlib.metadata import version
 
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    def make() -> str:
+        import vl_convert
+
+        return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+    return kept(f"vega-{version('vl-convert-python')}.js", make)  # making it takes a second

@@ -16,7 +16,7 @@ FIRST_ROWS = 10
 _WIDE = 1e4  # a column whose values (but the outer tenths) are further apart keeps digits per cell, not per column
 _FEW = 20  # up to so many rows, different values never read the same
 _COUNTS = ("param", "token", "chip", "request")
-_NAMES = {"1": "", "day": "days"}
+_NAMES = {"1": "", "day": "days", "point": "points"}
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,11 @@ def _finding(finding: FindingView, width: int) -> list[str]:
 def _tables(view: View, width: int) -> list[list[str]]:
     """The first small tables in the order of the report, and the data of charts where that is small."""
     laid: list[Grid] = []
-    for name in dict.fromkeys(name for section in view.sections for name in section["show"]):
+    shown = list(dict.fromkeys(name for section in view.sections for name in section["show"]))
+    for name in shown:
         chart = view.chart(name)
+        if chart and chart["table"] != name and chart["table"] in shown:  # the table itself comes, with its rows cut
+            continue
         table = view.table(str(chart["table"]) if chart else name)
         item = grid(view, table) if table else None
         if item and len(item.heads) > 1 and len(item.rows) > 0 and not (chart and len(item.rows) > ROWS):

@@ -52,7 +52,7 @@ def judged(
     absent = tuple(prefix for prefix, there in _needs(facts).items() if not there)
     chosen = [
         rule
-        for rule in (config or RuleConfig()).apply(plugins.rules().values(), "T")
+        for rule in (config or RuleConfig()).apply(plugins.rules_of("trace", config), "T")
         if not rule.code.startswith(absent)
     ]
     findings = [found for rule in chosen if rule.code != RECONCILES for found in rule.check(facts, rule)]

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from ridgeline.arithmetic.configs.reader import read_config
+from ridgeline.arithmetic.kv import kv_cache
 from ridgeline.arithmetic.params import counts, params
 from ridgeline.arithmetic.spec import Attention, Mixer, ModelSpec, Part
 from ridgeline.core.errors import InputError
+from ridgeline.core.quantity import given
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("hybrid_counts.jsonl").read_text("utf-8").splitlines()]
 NAMES = [f"{number}-{case['config']['model_type']}" for number, case in enumerate(CASES)]
@@ -169,3 +171,32 @@ def test_numbered_layer_types_mean_the_same_as_named_ones() -> None:
     named = config_of("minimax", layer_types=["linear_attention", "full_attention", "linear_attention"])
     numbered = {**named, "model_type": "minimax_text_01", "layer_types": None, "attn_type_list": [0, 1, 0]}
     assert read_config(numbered).kinds == read_config(named).kinds
+
+
+def test_kimi_k3_is_read_and_its_unknowns_are_noted() -> None:
+    """Two latent layers among three of delta attention; experts in a latent width; the tower is left out."""
+    text: dict[str, Any] = {
+        "model_type": "kimi_linear", "hidden_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4,
+        "vocab_size": 100, "intermediate_size": 96, "first_k_dense_replace": 1, "kv_lora_rank": 16, "q_lora_rank": 24,
+        "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "num_experts": 6, "num_experts_per_token": 2,
+        "num_shared_experts": 1, "moe_intermediate_size": 20, "routed_expert_hidden_size": 32, "mla_use_nope": True,
+        "mla_use_output_gate": True, "latent_moe_use_norm": True, "attn_res_block_size": 2, "hidden_act": "situ",
+        "tie_word_embeddings": False, "num_key_value_heads": 4, "moe_layer_freq": 1,
+        "linear_attn_config": {
+            "full_attn_layers": [4, 5], "kda_layers": [1, 2, 3], "head_dim": 16, "num_heads": 4,
+            "short_conv_kernel_size": 4, "use_full_rank_gate": True, "gate_lower_bound": -5.0,
+        },
+    }  # fmt: skip
+    config: dict[str, Any] = {"model_type": "kimi_k3", "text_config": text, "vision_config": {"vt_hidden_size": 8}}
+    spec = read_config(config, name="k3")
+    assert len(spec.notes) == 2
+    delta = 3 * 64 * 64 + 3 * 64 * 4 + (64 * 16 + 16 * 64) + 64 + 4 + 64 * 4 + 64 * 64 + 16 + 64 * 64
+    latent = 64 * 24 + 24 + 24 * 4 * 12 + 64 * 20 + 16 + 16 * 4 * 16 + 4 * 8 * 64 + 64 * 4 * 8
+    sparse = 64 * 6 + 6 * 3 * 32 * 20 + 64 * 32 + 32 * 64 + 32 + 3 * 64 * 20
+    expected = 3 * delta + 2 * latent + 3 * 64 * 96 + 4 * sparse + 5 * 2 * 64 + 2 * 100 * 64 + 64
+    assert params(spec).total.value == expected
+    cache = kv_cache(spec, given("context", 100, "token"))
+    assert cache.per_token.value == 2 * 2 * (16 + 4)
+    other = {**text["linear_attn_config"], "use_full_rank_gate": False}
+    with pytest.raises(InputError, match="use_full_rank_gate"):
+        read_config({**config, "text_config": {**text, "linear_attn_config": other}}, name="k3")

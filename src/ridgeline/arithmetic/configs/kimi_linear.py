@@ -13,7 +13,7 @@ _DENSE, _SPARSE = "dense", "sparse"
 
 
 @dataclass(frozen=True)
-class _Pieces:
+class Pieces:
     """The two token mixers and the two feed-forward blocks, and which layer has which."""
 
     mixers: dict[str, MLA | Mixer]
@@ -35,13 +35,13 @@ def kimi_linear(f: Fields) -> ModelSpec:
     f.assume(intermediate_size=9216, moe_intermediate_size=1024, num_experts=256, num_experts_per_token=8)
     f.assume(num_shared_experts=1, kv_lora_rank=512, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128)
     f.require("num_nextn_predict_layers", 0)
-    kinds = _kimi_kinds(f, inner, n)
-    mixers: dict[str, MLA | Mixer] = {LINEAR: delta.mixer(), FULL: _mla(f)}
-    return _build(f, _Pieces(mixers, _ffns(f), list(zip(kinds, _ffn_kinds(f, n, first=1), strict=True))))
+    kinds = mixer_kinds(f, inner, n)
+    mixers: dict[str, MLA | Mixer] = {LINEAR: delta.mixer(), FULL: latent_attention(f)}
+    return build(f, Pieces(mixers, ffns(f), list(zip(kinds, ffn_kinds(f, n, first=1), strict=True))))
 
 
-def _kimi_kinds(f: Fields, inner: Fields, n: int) -> list[str]:
-    """The list, or the two one-based index lists, or full attention in every fourth layer after the first."""
+def mixer_kinds(f: Fields, inner: Fields, n: int) -> list[str]:
+    """By layer: the list, or the two one-based index lists, or full attention in every fourth after the first."""
     given = layer_types(f, "layer_types", length=n)
     full, delta = inner.integers("full_attn_layers", lowest=1), inner.integers("kda_layers", lowest=1)
     if given is not None:
@@ -72,11 +72,12 @@ def bailing_hybrid(f: Fields) -> ModelSpec:
     group = f.dim("layer_group_size", default=6)
     kinds = layer_types(f, "layer_types", length=n) or [LINEAR if (i + 1) % group else FULL for i in range(n)]
     gate = Extra(linear("head_gate", Part.ATTENTION, "d_model", "heads"))
-    mixers: dict[str, MLA | Mixer] = {LINEAR: delta.mixer(), FULL: extend(_mla(f), gate)}
-    return _build(f, _Pieces(mixers, _ffns(f), list(zip(kinds, _ffn_kinds(f, n, first=2), strict=True))))
+    mixers: dict[str, MLA | Mixer] = {LINEAR: delta.mixer(), FULL: extend(latent_attention(f), gate)}
+    return build(f, Pieces(mixers, ffns(f), list(zip(kinds, ffn_kinds(f, n, first=2), strict=True))))
 
 
-def _mla(f: Fields) -> MLA:
+def latent_attention(f: Fields) -> MLA:
+    """The full-attention layers."""
     f.skip("num_key_value_heads", "head_dim", "qk_head_dim", "mla_use_nope")
     return MLA(
         d_model=f.dim("hidden_size"),
@@ -90,14 +91,16 @@ def _mla(f: Fields) -> MLA:
     )
 
 
-def _ffn_kinds(f: Fields, n: int, *, first: int) -> list[str]:
+def ffn_kinds(f: Fields, n: int, *, first: int) -> list[str]:
+    """Dense or sparse, for each layer; the ``first`` ones are dense where the config does not say."""
     f.require("moe_layer_freq", 1)
     dense = f.count("first_k_dense_replace", default=first)
     kinds = f.names("mlp_layer_types", among=(_DENSE, _SPARSE), length=n)
     return kinds or [_DENSE if index < dense else _SPARSE for index in range(n)]
 
 
-def _ffns(f: Fields) -> dict[str, MLP | MoE]:
+def ffns(f: Fields) -> dict[str, MLP | MoE]:
+    """The dense block and the mixture, by the kind of their layers."""
     d_model, width = f.dim("hidden_size"), f.dim("moe_intermediate_size")
     experts = f.dim("num_experts", "num_local_experts")
     top_k = f.dim("num_experts_per_token", "num_experts_per_tok")
@@ -109,13 +112,14 @@ def _ffns(f: Fields) -> dict[str, MLP | MoE]:
     return {_DENSE: dense, _SPARSE: sparse}
 
 
-def _build(f: Fields, pieces: _Pieces) -> ModelSpec:
+def build(f: Fields, pieces: Pieces) -> ModelSpec:
+    """The whole decoder."""
     d_model = f.dim("hidden_size")
     f.require("tie_word_embeddings", False)
 
-    def build(key: tuple[str, str]) -> Layer:
+    def layer(key: tuple[str, str]) -> Layer:
         mixer, ffn = pieces.mixers[key[0]], pieces.ffns[key[1]]
         return Layer(mixers=(mixer,), ffns=(ffn,), norms=norms(d_model, *PRE_NORMS))
 
     embed = embedding_block(d_model, f.dim("vocab_size"), tied=False)
-    return assemble(f, embed, expand(pieces.keys, build), tied=False)
+    return assemble(f, embed, expand(pieces.keys, layer), tied=False)

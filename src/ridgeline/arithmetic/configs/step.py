@@ -1,4 +1,4 @@
-"""Step 3.7 Flash: gated heads, more heads in windowed layers, a shared expert; with vision."""
+"""Step 3.7 Flash: gated heads, more heads in windowed layers, a shared expert; with vision, or its text part alone."""
 
 from collections.abc import Callable, Mapping
 
@@ -18,6 +18,7 @@ from ridgeline.arithmetic.configs.registry import reads
 from ridgeline.arithmetic.configs.vision import Tower
 from ridgeline.arithmetic.spec import MLP, Attention, ModelSpec, MoE, Part, linear
 
+_FLASH = "Step3p7FlashForCausalLM"
 _TEXT = {
     "vocab_size": 128_815,
     "hidden_size": 4096,
@@ -35,7 +36,14 @@ _TEXT = {
 
 @reads("step3p7")
 def step3p7(f: Fields) -> ModelSpec:
-    """Step 3.7 Flash. A config without ``text_config`` is refused: its model class ignores top-level sizes."""
+    """Step 3.7 Flash.
+
+    A config without ``text_config`` is read as the text part alone where its architecture is the causal language
+    model, and otherwise refused: the model class with vision ignores top-level sizes. The text part has the count of
+    the whole model's decoder at its own vocabulary.
+    """
+    if "text_config" not in f.config and _FLASH in (f.config.get("architectures") or ()):
+        return _flash(f)
     f.require("projector_bias", False)
     f.skip("understand_projector_stride", "projector_bias")
     text = f.sub("text_config").assume(**_TEXT)
@@ -49,6 +57,18 @@ def step3p7(f: Fields) -> ModelSpec:
     if mtp:
         f.note("multi-token-prediction modules are declared; they are not counted")
     return decoder(text, style, build)
+
+
+def _flash(f: Fields) -> ModelSpec:
+    """Sizes at the top level; the first layers are dense, and the prediction modules are not counted."""
+    n, mtp, style = f.layers(), f.count("num_nextn_predict_layers", default=0, null=0), Style()
+    dense = f.count("first_k_dense_replace", default=3)
+    keys = [(span, "moe" if layer >= dense else "dense") for layer, (span, _) in enumerate(_keys(f, n, mtp))]
+    f.note("read as the text part of Step 3.7 Flash: without vision, and without its prediction modules")
+    ffn = _ffn(f, style, "num_experts")
+    return decoder(
+        f, style, Build(keys=keys, mixer=_mixer(f), ffn=ffn, tied=f.flag("tie_word_embeddings", default=False))
+    )
 
 
 def _mixer(f: Fields) -> Callable[[int | None], Attention]:
@@ -106,14 +126,14 @@ def _sparse(f: Fields, n: int) -> set[int]:
     return set(range(3, n)) if found is None else set(found)
 
 
-def _ffn(f: Fields, style: Style) -> Callable[[str], MLP | MoE]:
+def _ffn(f: Fields, style: Style, experts: str = "n_routed_experts") -> Callable[[str], MLP | MoE]:
     f.skip("n_shared_experts", "num_local_experts", "moe_num_experts", "moe_top_k")
 
     def build(kind: str) -> MLP | MoE:
         if kind == "dense":
             return dense_mlp(f, style)
         shared = f.dim("share_expert_dim", "share_expert_dims")
-        return routed(f, experts="n_routed_experts", width="moe_intermediate_size", shared_ff=shared)
+        return routed(f, experts=experts, width="moe_intermediate_size", shared_ff=shared)
 
     return build
 

@@ -106,7 +106,7 @@ def forecast_case(question: Question, *, command: str = "", config: RuleConfig |
     facts = Facts(points, found.reported, found.draws, found.isoflop, found.forecast)
     known = constants(found.reported, "fit")
     numbers = _outlook(case, found, known)
-    case.add_findings(run_rules(plugins.rules().values(), facts, config, family="F"))
+    case.add_findings(run_rules(plugins.rules_of("forecast", config), facts, config, family="F"))
     made = [fan.section(case, found.study, found.forecast, numbers)]
     if question.calibrated:
         made.append(fan.calibrated_section(case, found.held, found.study.fit.form.title))

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ridgeline.arithmetic.laws import JOINT_DATA, JOINT_SIZE
 from ridgeline.core.quantity import Source
 from ridgeline.forecast.fitting.starts import middle, project, settle, spread
 from ridgeline.forecast.form import Array, Columns, Form, Parameter
 from ridgeline.forecast.laws import chinchilla
-from ridgeline.forecast.laws.routed import EXPERTS, SATURATING, effective_experts
+from ridgeline.forecast.laws.routed import EXPERTS, effective_experts
 
 _EXPONENTS = np.geomspace(0.05, 0.8, 13)
 _SATURATION = ((1.2, 100.0), (2.0, 300.0), (5.0, 1e3))  # E_start, E_max
@@ -85,8 +86,7 @@ FORM = JointMoe(
         Parameter("c", True, 1e-6, 1e3, "irreducible loss", "nat"),
         *EXPERTS,
     ),
-    formula=f"a*{SATURATING}**delta*N**(alpha + gamma*log({SATURATING})) + "
-    f"b*{SATURATING}**omega*D**(beta + zeta*log({SATURATING})) + c",
+    formula=f"{JOINT_SIZE} + {JOINT_DATA} + c",
     text="L = a Eh^delta N^(alpha + gamma ln Eh) + b Eh^omega D^(beta + zeta ln Eh) + c, "
     "1/Eh = 1/(experts - 1 + 1/(1/E_start - 1/E_max)) + 1/E_max",
     valid="Experts as wide as the dense layer, a fixed number of them chosen; where alpha + gamma ln Eh or "

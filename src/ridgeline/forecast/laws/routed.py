@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ridgeline.arithmetic.laws import SATURATING
 from ridgeline.core.quantity import Source
 from ridgeline.forecast.fitting.starts import project_log
 from ridgeline.forecast.form import Array, Columns, Form, Parameter
 
 _E_START = (1.0, 1.4, 2.0, 2.8, 4.0, 5.7, 8.0)
 _E_MAX = (60.0, 120.0, 240.0, 480.0, 1e3, 4e3)
-SATURATING = "(1/(1/(experts - 1 + 1/(1/E_start - 1/E_max)) + 1/E_max))"
 EXPERTS = (
     Parameter("E_start", True, 0.5, 30.0, "effective experts of one expert"),
     Parameter("E_max", True, 31.0, 1e6, "effective experts that no number of experts exceeds"),

@@ -35,7 +35,7 @@ def review_case(facts: ReviewFacts, *, command: str = "", config: RuleConfig | N
     case.add(*facts.expected.all, facts.ideal, facts.memory, tokens_rate(facts), facts.batch.tokens)
     case.add(*(q for q in (facts.claimed, facts.tokens, facts.run_steps, facts.price) if q is not None))
     case.add(*facts.cluster.facts)
-    findings = run_rules(plugins.rules().values(), facts, config, family=FAMILY)
+    findings = run_rules(plugins.rules_of("plan", config), facts, config, family=FAMILY)
     case.add_findings(findings)
     small = pilot(facts)
     case.sections = list(_sections(case, facts, small, findings))

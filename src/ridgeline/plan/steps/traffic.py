@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from ridgeline.arithmetic.collectives import Collective
 from ridgeline.arithmetic.params import counts, places, size
 from ridgeline.arithmetic.spec import ModelSpec, MoE, Part
+from ridgeline.arithmetic.tensor_split import COPIED
 from ridgeline.plan.steps.layout import RECOMPUTES, Layout
-from ridgeline.plan.steps.workload import COPIED, Exchange, Workload, workload
+from ridgeline.plan.steps.workload import Exchange, Workload, workload
 
 Array = NDArray[np.float64]
 

@@ -28,9 +28,8 @@ from ridgeline.arithmetic.spec import (
     Part,
     Weight,
 )
+from ridgeline.arithmetic.tensor_split import split_of
 from ridgeline.core import formula as formulas
-
-COPIED = frozenset({"q_a_proj", "kv_a_proj", "kv_proj", "shared_gate", "latent_down", "latent_up"})
 
 
 @dataclass(frozen=True)
@@ -175,12 +174,9 @@ def _matmul(block: Block, weight: Weight, uses: int) -> Matmul:
     dims = block.dims
     k, n = size(weight.shape[0], dims), size(weight.shape[1], dims)
     copies, active = size(weight.copies, dims), size(weight.active or weight.copies, dims)
-    if weight.part is Part.EXPERTS:
-        return Matmul(weight.name, k, n, "expert", uses, copies, active, weight.name.endswith("down_proj"))
-    if weight.part is Part.ROUTER or weight.name in COPIED:
-        split = "copied"
-    else:
-        split = "row" if weight.shape[1] == "d_model" else "column"
+    split = split_of(weight)
+    if split == "expert":
+        return Matmul(weight.name, k, n, split, uses, copies, active, weight.name.endswith("down_proj"))
     return Matmul(weight.name, k, n, split, uses * copies)
 
 

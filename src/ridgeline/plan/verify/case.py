@@ -28,7 +28,7 @@ def verify_case(
     """The comparison with its findings (rules P3xx) and its tables."""
     made = facts.program.twin
     case = Case("plan verify", f"Compiled truth: {spelled(made.plan)}", command=command, inputs=list(inputs))
-    case.add_findings(run_rules(plugins.rules().values(), facts, config, family=FAMILY))
+    case.add_findings(run_rules(plugins.rules_of("plan", config), facts, config, family=FAMILY))
     case.add_table(COLLECTIVES, _collectives(facts))
     case.add_table(FLOPS, _flops(facts))
     case.add_table(MEMORY, _memory(facts))

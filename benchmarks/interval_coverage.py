@@ -1,6 +1,6 @@
 """Coverage of every kind of interval on simulated ladders, and the estimator study; prints the page.
 
-Run: python benchmarks/coverage.py [SIMULATIONS [KINDS,COMMA,SEPARATED [DRAWS]]]
+Run: python benchmarks/interval_coverage.py [SIMULATIONS [KINDS,COMMA,SEPARATED [DRAWS]]]
 """
 
 import platform
@@ -40,7 +40,7 @@ def main(count: int = 200, kinds: str = ",".join(KINDS), draws: int = 200) -> No
     chosen = tuple(kinds.split(","))
     jobs: list[Job] = [(design, noise, count, chosen, draws) for design in DESIGNS for noise in NOISES]
     print("# Coverage on simulated ladders\n")
-    print(f"`python benchmarks/coverage.py {count} {kinds} {draws}`, {datetime.now(UTC).date()}, "
+    print(f"`python benchmarks/interval_coverage.py {count} {kinds} {draws}`, {datetime.now(UTC).date()}, "
           f"Python {platform.python_version()}.\n")  # fmt: skip
     ends = " | ".join(f"law +{d:g} | run +{d:g} | width +{d:g}" for d in AHEAD)
     print(f"| design | noise | interval | {ends} | failed |\n" + "|" + "---|" * (4 + 3 * len(AHEAD)), flush=True)

@@ -1,0 +1,1 @@
+"""What fits: the cache, the admission equation, tiers."""

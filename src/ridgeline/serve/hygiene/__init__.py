@@ -1,0 +1,1 @@
+"""What prompts do to the prefix cache."""

@@ -1,0 +1,1 @@
+"""Schemas of request logs, one a file."""

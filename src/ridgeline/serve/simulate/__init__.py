@@ -1,0 +1,1 @@
+"""Requests through an engine, event by event."""

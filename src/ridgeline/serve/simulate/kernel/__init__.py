@@ -1,0 +1,1 @@
+"""The compiled loop: what runs for every step. Importing its modules loads Numba."""

@@ -1,0 +1,1 @@
+"""What arrives: request logs, drawn traffic, and the workload that an engine is handed."""

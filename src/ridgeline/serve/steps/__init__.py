@@ -1,0 +1,1 @@
+"""Seconds and joules of prefill and decode steps."""
