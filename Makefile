@@ -34,7 +34,7 @@ $(VENV)/.developer: pyproject.toml constraints.txt | $(BIN)/python
 
 # The evidence of the memo: a ladder asked about a run a little above it, and about the flagship, which it must refuse;
 # the review of the first design; the parallel plans of the design that the review asks for; how that design serves, and
-# which one should have been chosen for it.
+# which one should have been chosen for it; a precision gate.
 LADDER := $(BIN)/ridgeline --quiet forecast examples/ladder/points.csv --params total
 EVIDENCE := examples/flagship/evidence
 LAYOUT := $(BIN)/ridgeline --quiet plan --model examples/flagship/model.toml --cluster 1000xH100 \
@@ -51,6 +51,8 @@ demo: $(VENV)/.installed
 	@cp $(EVIDENCE)/layout/layout.json $(EVIDENCE)/40-layout.json
 	$(SERVE) latency examples/flagship --device H100 --count 2 --context 8k --batch 8 -o $(EVIDENCE)/50-latency.json > /dev/null || test $$? -eq 1
 	$(SERVE) codesign examples/flagship -o $(EVIDENCE)/60-codesign.json > /dev/null || test $$? -eq 1
+	$(BIN)/ridgeline --quiet gate precision --baseline examples/gates/precision/bf16.csv --candidate examples/gates/precision/mxfp8.csv \
+		--registration examples/gates/precision/spec.toml -o $(EVIDENCE)/70-precision.json > /dev/null || test $$? -eq 1 -o $$? -eq 4
 	$(BIN)/ridgeline memo examples/flagship
 	@echo "The memo: $(CURDIR)/examples/flagship/memo.html (also memo.md and memo.json beside it)"
 

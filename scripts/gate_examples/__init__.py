@@ -1,0 +1,1 @@
+"""One file per gate: what ``examples/gates/<name>`` holds, drawn from a seed and not recorded."""

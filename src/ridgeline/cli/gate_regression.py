@@ -1,0 +1,27 @@
+"""``ridgeline gate regression``."""
+
+from ridgeline.cli import _gate, _talk
+
+
+def command(
+    baseline: _gate.Baseline,
+    candidate: _gate.Candidate,
+    slices: _gate.Slices = "",
+    metric: _gate.Metric = None,
+    margin: _gate.Margin = "",
+    slice_margin: _gate.SliceMargin = "",
+    column: _gate.Columns = None,
+    registration: _gate.PlanFile = None,
+    junit: _gate.JUnit = None,
+    github: _gate.GitHub = False,
+    output: _gate.Folder = None,
+    as_json: _talk.AsJson = False,
+) -> None:
+    """Several tasks at once: none may lose more than its margin, and those that lost are listed.
+
+    Exit codes: 0 ship, 1 do not ship, 4 not enough evidence, 2 bad input.
+    """
+    from ridgeline.gate.gates.regression import decide
+
+    asked = _gate.Asked(baseline, candidate, slices, metric, margin, slice_margin, column)
+    _gate.compare("regression", decide, asked, _gate.CI(junit, github, registration), output, as_json=as_json)

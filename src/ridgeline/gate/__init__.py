@@ -1,0 +1,1 @@
+"""Launch gates: ship, do not ship, or not enough evidence."""

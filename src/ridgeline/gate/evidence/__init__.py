@@ -1,0 +1,1 @@
+"""Per-example results as columns, and pairs of runs by content."""

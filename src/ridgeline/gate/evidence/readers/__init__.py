@@ -1,0 +1,1 @@
+"""One evaluation log format per file; found by walking this folder."""

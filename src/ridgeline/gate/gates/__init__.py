@@ -1,0 +1,1 @@
+"""One launch gate per file; found by walking this folder."""

@@ -1,0 +1,1 @@
+"""Padding of a batch: the true lengths, the layouts that would hold them, and the work on zeros."""

@@ -1,0 +1,1 @@
+"""Margins, slices and looks, written down before the data is seen."""

@@ -1,0 +1,1 @@
+"""Intervals of differences, and what they need."""

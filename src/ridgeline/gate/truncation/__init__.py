@@ -1,0 +1,1 @@
+"""Scores by the length of the history that a model saw."""
