@@ -1,6 +1,6 @@
 """Simulated against real: 1,200 requests that vLLM 0.19 served in four recorded runs, from kernel profiles.
 
-    python -P benchmarks/real_vllm.py [--data SHARED_DATA] [--json]
+    python benchmarks/real_vllm.py [--data SHARED_DATA] [--json]
 
 For every run the engine is set up as it was recorded (sequences, token budget, key-value blocks where they bind, prefix
 cache over the prompts' tokens) and the step table is made of the device's kernel profile. Two constants are not in a

@@ -1,7 +1,6 @@
 """Requests per CPU second and memory of the simulator on public traces; prints the page.
 
-Run: python -P benchmarks/simulate_speed.py [FOLDER_OF_TRACES]
-(-P: Numba looks for a module named coverage, and the script of that name lies beside this one.)
+Run: python benchmarks/simulate_speed.py [FOLDER_OF_TRACES]
 """
 
 import multiprocessing
@@ -139,7 +138,7 @@ def main(folder: str = "") -> None:
     """Print the page."""
     root = Path(folder or Path(os.environ.get("RIDGELINE_DATA", "../shared/data")) / "serve" / "traces")
     print("# Speed of the simulator\n")
-    print(f"`python -P benchmarks/simulate_speed.py`, {datetime.now(UTC).date()}, {platform.machine()}, "
+    print(f"`python benchmarks/simulate_speed.py`, {datetime.now(UTC).date()}, {platform.machine()}, "
           f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}, "
           f"Numba {numba.__version__}. The fastest of {TRIES} runs, each row in a process of its own.\n")  # fmt: skip
     columns = ("workload", "requests", "preemptions", "steps", "CPU s", "requests per CPU s", "peak memory, MiB")

@@ -1,8 +1,8 @@
 """The same workload through Vidur and through our engine, with the same step times.
 
-    python -P benchmarks/peers/vidur.py prepare WORK --data SHARED_DATA --vidur CHECKOUT [--requests 4000]
-    VIDUR_PYTHON -P benchmarks/peers/vidur.py peer WORK       # in an environment with its requirements, in CHECKOUT
-    python -P benchmarks/peers/vidur.py ours WORK
+    python benchmarks/peers/vidur.py prepare WORK --data SHARED_DATA --vidur CHECKOUT [--requests 4000]
+    VIDUR_PYTHON benchmarks/peers/vidur.py peer WORK       # in an environment with its requirements, in CHECKOUT
+    python benchmarks/peers/vidur.py ours WORK
 
 ``prepare`` writes the requests (lengths of the Azure conversation trace up to 4,096 tokens, Poisson arrivals) and the
 attention profile that Vidur's repository keeps in large files: one made from measured A100 attention kernels, fitted
