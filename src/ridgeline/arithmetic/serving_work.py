@@ -6,9 +6,8 @@ share these functions, so that they cannot part. Bytes cross the memory bus once
 
 import numpy as np
 
+from ridgeline.arithmetic.surface_terms import ACT
 from ridgeline.core.surfaces import Floats
-
-_ACT = 2  # bytes of an activation
 
 
 def decode_work(
@@ -16,7 +15,7 @@ def decode_work(
 ) -> tuple[Floats, Floats]:
     """FLOPs and bytes of one new token a sequence against ``seen`` cached keys and values: ``4*b*h*S*d``."""
     flops = 4 * batch * heads * seen * head_dim
-    return flops, batch * head_dim * (2 * kv_heads * seen * kv_bytes + 2 * heads * _ACT)
+    return flops, batch * head_dim * (2 * kv_heads * seen * kv_bytes + 2 * heads * ACT)
 
 
 def latent_work(
@@ -27,13 +26,13 @@ def latent_work(
     ``2*b*h*S*(2*rank + rope)`` (DeepSeek-V2, arXiv:2405.04434, section 2.1).
     """
     flops = 2 * batch * heads * seen * (2 * rank + rope)
-    return flops, batch * ((rank + rope) * seen * kv_bytes + heads * (2 * rank + rope) * _ACT)
+    return flops, batch * ((rank + rope) * seen * kv_bytes + heads * (2 * rank + rope) * ACT)
 
 
 def latent_prefill_work(seq: Floats, batch: Floats, heads: Floats, score: float, value: float) -> tuple[Floats, Floats]:
     """FLOPs and bytes of causal attention with scores ``score`` wide and values ``value`` wide, one key head a head."""
     pairs = seq * (seq + 1) / 2
-    return 2 * batch * heads * pairs * (score + value), 2 * _ACT * batch * seq * heads * (score + value)
+    return 2 * batch * heads * pairs * (score + value), 2 * ACT * batch * seq * heads * (score + value)
 
 
 def experts_hit(experts: Floats, top_k: Floats, tokens: Floats) -> Floats:
@@ -51,4 +50,4 @@ def expert_work(
     An expert has ``sides`` matmuls (3 gated, 2 plain) of ``hidden x inter`` elements of ``weight_bytes``.
     """
     matrix = hidden * inter
-    return 2 * sides * rows * matrix, hit * sides * matrix * weight_bytes + rows * (2 * hidden + 2 * inter) * _ACT
+    return 2 * sides * rows * matrix, hit * sides * matrix * weight_bytes + rows * (2 * hidden + 2 * inter) * ACT

@@ -15,6 +15,7 @@ from ridgeline.core.quantity import Quantity, given
 from ridgeline.core.surfaces import Floats
 
 _WIDE = 2  # the larger output tile is twice as wide as it is high
+ACT = 2  # bytes of an activation: 16 bits, whatever the weights have
 
 
 def number(figure: Quantity) -> float:

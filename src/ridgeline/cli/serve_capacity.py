@@ -55,8 +55,8 @@ def command(
     typed = f"ridgeline serve capacity {words}"
     try:
         found = capacity(made, length, settings)
-    except InfeasibleError:  # what one request keeps is known all the same
-        case = overfull_case(overfull(made, length, settings), command=typed, inputs=files)
+    except InfeasibleError as error:  # what one request keeps is known all the same
+        case = overfull_case(overfull(made, length, settings, error.nearest), command=typed, inputs=files)
         _serve.written(case, output, "capacity", as_json=as_json)
         return
     case = capacity_case(facts_of(found, product), command=typed, inputs=files, config=load())

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ridgeline.arithmetic.sharding import dtype_bytes
 from ridgeline.arithmetic.spec import ModelSpec
+from ridgeline.arithmetic.surface_terms import ACT
 from ridgeline.plan.steps.layout import Ints, Layout
 from ridgeline.plan.steps.machine import Array, Machine
 from ridgeline.plan.steps.ranks import Group, Groups, groups
@@ -32,7 +33,6 @@ _GRADIENT = 4 + 4  # its norm read, its buffer cleared
 _SCORES_FORWARD, _SCORES_BACKWARD = 13, 19
 _LOGITS = 26  # bytes a logit: written, read into softmax in fp32, its gradient written and read twice
 _CAST = 3  # bytes an element cast from bf16 to fp8: two read, one written
-_ACT = 2  # bytes of an activation
 _TILE = 128  # rows that a grouped matmul pads each expert to
 
 
@@ -220,7 +220,7 @@ def _matmul_times(machine: Machine, items: list[Matmul], local: _Local, *, wide:
     sides = [_sides(item, local) for item in items]
     m, n, k, times = (np.stack([side[i] for side in sides]) for i in range(4))
     held = np.stack([np.ceil(item.experts / local.ep) if item.split == "expert" else local.rows * 0 for item in items])
-    floor = machine.stream_s((held * n * k + (held > 0) * m * (n + k)) * _ACT)
+    floor = machine.stream_s((held * n * k + (held > 0) * m * (n + k)) * ACT)
     for slot, (a, b, c) in enumerate(((m, n, k), (m, k, n), (k, n, m))):
         total[slot] = (np.maximum(machine.matmul_s(a, b, c, wide=wide), floor) * times).sum(axis=0)
     return total
@@ -302,16 +302,16 @@ def _wires(load: Workload, machine: Machine, shapes: Layout, lying: Groups, loca
     """Collectives of one forward pass: over tp, over ep to the experts and back, round the context ring."""
     tp_s, ep_s, cp_s = (np.zeros(len(local.rows)) for _ in range(3))
     for item in load.exchanges:
-        stream = stream_elements(load, local.rows) * _ACT
+        stream = stream_elements(load, local.rows) * ACT
         one = machine.collective_s("all_reduce", stream, lying.tp.size, lying.tp.near)
         tp_s += one * reductions(item, shapes) * item.uses
         if item.routed:
-            sent = routed_elements(item, local.rows, local.tp) * _ACT
+            sent = routed_elements(item, local.rows, local.tp) * ACT
             ep_s += 2 * item.uses * _exchange(machine, sent, item.top_k, lying.ep)
-            joined = expert_elements(item, local.rows, shapes) * _ACT
+            joined = expert_elements(item, local.rows, shapes) * ACT
             tp_s += item.uses * machine.collective_s("all_reduce", joined, lying.etp.size, lying.etp.near)
         if item.kv:
-            held = ring_elements(item, local.rows, shapes) * _ACT
+            held = ring_elements(item, local.rows, shapes) * ACT
             cp_s += item.uses * machine.collective_s("all_gather", held, lying.cp.size, lying.cp.near)
     return {"tp_s": tp_s, "ep_s": ep_s, "cp_s": cp_s}
 
@@ -327,7 +327,7 @@ def _exchange(machine: Machine, sent: Array, top_k: int, group: Group) -> Array:
 
 def _transfer(load: Workload, machine: Machine, seq: int, layouts: Layout, lying: Groups) -> Array:
     """One micro-batch's activations to the next stage; with tp each rank sends its share of them."""
-    sent = layouts.micro_batch * seq / layouts.cp * load.d_model * _ACT / layouts.tp
+    sent = layouts.micro_batch * seq / layouts.cp * load.d_model * ACT / layouts.tp
     two = np.full(len(layouts), 2)
     near = np.where(lying.stage_is_far > 0, 1, 2)
     return np.where(layouts.pp > 1, machine.collective_s("point_to_point", sent, two, near), 0.0)
@@ -339,7 +339,7 @@ def _data_parallel(
     """Gathers and reductions of parameters and gradients, and the optimizer, on the fullest stage."""
     own, own_experts = owned(spec, layouts, most)
     per_layer = np.maximum(most * spec.layers, 1)
-    weight, gradient = float(_ACT), float(dtype_bytes(machine.software.gradients).base)
+    weight, gradient = float(ACT), float(dtype_bytes(machine.software.gradients).base)
 
     def over(kind: str, element: float, parts: Array) -> Array:
         found = machine.collective_s(kind, own * element / parts, lying.shard.size, lying.shard.near)

@@ -96,13 +96,13 @@ class Overfull:
     nearest: str
 
 
-def overfull(deployment: Deployment, context: int, settings: Settings) -> Overfull:
-    """What is known of a deployment that `capacity` refuses as infeasible."""
+def overfull(deployment: Deployment, context: int, settings: Settings, nearest: str) -> Overfull:
+    """What is known of a deployment that `capacity` refused as infeasible, naming the ``nearest`` that fits."""
     length = given("request.context", context, "token", "--context")
     memory = _tightest(_rooms(deployment, settings, _stages(deployment, settings)))
     whole = kept(Leaves(deployment.spec), length, settings.caching(deployment.kv))
     found = _sequences(deployment, memory, whole)
-    return Overfull(deployment, length, memory, whole, found, _nearest(deployment, settings))
+    return Overfull(deployment, length, memory, whole, found, nearest)
 
 
 def _stages(deployment: Deployment, settings: Settings) -> dict[int, Share]:

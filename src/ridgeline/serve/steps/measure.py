@@ -19,13 +19,13 @@ from ridgeline.arithmetic.decode import (
 from ridgeline.arithmetic.fabric import combine_bytes, dispatch_bytes, expert_exchange
 from ridgeline.arithmetic.serving_work import experts_hit
 from ridgeline.arithmetic.sharding import dtype_bytes
-from ridgeline.arithmetic.surface_terms import number
+from ridgeline.arithmetic.surface_terms import ACT, number
 from ridgeline.core import catalog
 from ridgeline.core.surfaces import Floats
 from ridgeline.serve.deployment import Deployment
 from ridgeline.serve.steps.machine import Machine
 from ridgeline.serve.steps.tables import BATCHES, CONTEXTS, TOKENS, Span, Table, zero
-from ridgeline.serve.steps.work import ACT, Core, Matmul, Mixture, Work
+from ridgeline.serve.steps.work import Core, Matmul, Mixture, Work
 
 _STATE_BYTES = 4  # recurrent states are kept in fp32, as `ridgeline.arithmetic.kv` counts them
 _ELEMENTS = {"fp8_ds_mla": "fp8", "mxfp4": "fp4"}  # formats of caches by their elements, without scales

@@ -8,10 +8,10 @@ each). A pipeline's layers are all counted, since a token passes every stage. Mu
 from dataclasses import dataclass
 
 from ridgeline.arithmetic.spec import MLA, MLP, AnyFfn, AnyMixer, Attention, CompressedAttention, Mixer, MoE
+from ridgeline.arithmetic.surface_terms import ACT
 from ridgeline.arithmetic.tensor_split import split_matmuls
 from ridgeline.serve.deployment import Deployment
 
-ACT = 2  # bytes of an activation
 _STREAM = 4 * ACT  # the stream and the residual read, both written
 _ACTIVATION = 3 * ACT  # gate and up read, their product written
 _ROTATED = 2 * ACT  # read and written once
